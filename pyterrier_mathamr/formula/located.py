@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
-from .latex import opt_from_latex
+from .latex import opt_from_latex, trees_of_posts
 from .matching import Terms, occurrences, parts, read_terms
 from .opt import RELATIONS
 from .tree import FormulaError, FormulaTree
@@ -54,6 +54,14 @@ def tokens_of(latex: str) -> list[Token]:
     return [Token(match[0], match.start()) for match in _TOKEN.finditer(latex)]
 
 
+def leveled(latex: str) -> Iterator[tuple[str, int]]:
+    """Yield each token, and how many braces and environments are open after it."""
+    depth = 0
+    for token, _ in tokens_of(latex):
+        depth += (token == "{" or token.startswith(r"\begin")) - (token == "}" or token.startswith(r"\end"))
+        yield token, depth
+
+
 def lines_of(latex: str) -> list[str]:
     r"""List the lines of the first environment of a formula that has some.
 
@@ -66,22 +74,18 @@ def lines_of(latex: str) -> list[str]:
     begin = _OPEN.search(latex)
     if begin is None:
         return []
-    found, line, depth = list[str](), list[str](), 1
+    found, line = list[str](), list[str]()
     start = begin.end()
     if begin[1] in _WITH_COLUMNS and (columns := _COLUMNS.match(latex, start)):
         start = columns.end()
-    for token, _ in tokens_of(latex[start:]):
-        if token in ("{", "}"):
-            depth += 1 if token == "{" else -1
-        elif token.startswith((r"\begin", r"\end")):
-            depth += 1 if token.startswith(r"\begin") else -1
-        if depth <= 0:
+    for token, depth in leveled(latex[start:]):
+        if depth < 0:
             break
-        if depth == 1 and token == r"\\":
+        if depth == 0 and token == r"\\":
             found.append("".join(line))
             line = []
         else:
-            line.append(" " if depth == 1 and token == "&" else token)
+            line.append(" " if depth == 0 and token == "&" else token)
     found.append("".join(line))
     plain = [_NOT_MATH.sub(" ", _DROPPED.sub("", each)).strip() for each in found]
     return [each for each in plain if each][:MOST_LINES] if len(found) > 1 else []
@@ -101,12 +105,9 @@ def line_trees(tree: FormulaTree) -> list[FormulaTree]:
     """
     found = []
     for line in lines_of(tree.source) if r"\\" in tree.source else ():
-        try:
-            read = opt_from_latex(line, lines="all")
-        except FormulaError:
-            continue
-        if all(parent or read.nodes[child] != "W!" for parent, child, _ in read.edges):  # else it continues another one
-            found.append(read)
+        read = trees_of_posts(line, "").opt
+        if read is not None and all(parent or read.nodes[child] != "W!" for parent, child, _ in read.edges):
+            found.append(read)  # others continue the line before
     return found
 
 

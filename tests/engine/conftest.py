@@ -55,6 +55,35 @@ def client(engine):
         yield client
 
 
+@pytest.fixture(scope="module")
+def browser():
+    from tests.engine.chromium import CHROMIUM, FLAGS, sync_api
+
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(params=["light", "dark"])
+def page(browser, address, request):
+    """The page at a module's ``address``, in each theme; errors, warnings and requests to elsewhere fail the test."""
+    from tests.engine.chromium import PATIENCE
+
+    page = browser.new_page(color_scheme=request.param, viewport={"width": 1000, "height": 900})
+    page.set_default_timeout(PATIENCE)
+    own = (address[: address.index("/", len("http://")) + 1], "data:")
+    wrong: list[str] = []
+    page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("request", lambda sent: None if sent.url.startswith(own) else wrong.append(sent.url))
+    page.goto(address)
+    yield page
+    page.unroute_all(behavior="wait")
+    page.close()
+    assert wrong == []
+
+
 @contextlib.contextmanager
 def listening(app, **options) -> Iterator[int]:
     """Serve an application on a port of this machine, as ``mathamr serve`` does."""

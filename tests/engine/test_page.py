@@ -121,14 +121,28 @@ def test_only_filters_that_posts_can_pass_are_offered(tmp_path, client) -> None:
     assert get(of_files, "/api/settings")["filters"] == ["in", "kind", "since", "until"]
 
 
-def test_the_sentence_of_a_formula_does_not_repeat_the_title_above_it(tmp_path) -> None:
-    posts = [{"title": "Basel", "text": "We have $x=y^2$ here."}, {"title": "The sum $a+b$", "text": "It is large."}]
+def test_a_formula_that_the_title_shows_is_marked_there_and_not_repeated_below_it(tmp_path) -> None:
+    posts = [
+        {"title": "Basel", "text": "We have $x=y^2$ here."},
+        {"title": "The sum $a+b$", "text": "The sum $p-q$ is larger."},
+        {"text": "Always $u^2=v+1$ holds. It is large."},  # its beginning is its title
+    ]
     engine = built(tmp_path / "e", [{"id": str(number), **post} for number, post in enumerate(posts)])
     client = TestClient(make_app(Answers(engine)), base_url="http://localhost")
-    for q, title, sentence in (("x=y^2", "Basel", "We have "), ("a+b", "The sum", "<span")):
+    marked = '<span class="formula part-0 equal"'
+    for q, title, sentence in (
+        ("x=y^2", "Basel", f"We have {marked}"),
+        ("a+b", f"The sum {marked}", None),
+        ("u^2=v+1", f"Always {marked}", None),
+    ):
         [found, *_] = get(client, "/api/search", q=q, mode="formulas")["systems"][0]["results"]
         assert found["title_html"].startswith(title)
-        assert found["snippet_html"].startswith(sentence)
+        assert found["snippet_html"].startswith(sentence) if sentence else not found["snippet_html"]
+    found = get(client, "/api/search", q="large sum", weak="1")["systems"][0]["results"]
+    snippets = {each["docno"]: each["snippet_html"] for each in found}
+    assert "<mark" in snippets["2"]
+    assert "Always" not in snippets["2"]
+    assert 'data-latex="p-q"' in snippets["1"]  # the title has another formula
 
 
 def test_a_formula_of_a_title_is_colored_by_how_it_matches(tmp_path) -> None:

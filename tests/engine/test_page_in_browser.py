@@ -1,8 +1,6 @@
 """The page in a real browser: Chromium of the system, driven by Playwright; nothing leaves localhost."""
 
-import importlib
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,20 +9,11 @@ from urllib.parse import urlencode
 import pytest
 
 from pyterrier_mathamr._common.feedback import PostWarning
+from tests.engine.chromium import IN_CHROMIUM, NEEDED, PATIENCE, sync_api
 from tests.engine.conftest import POSTS, QUERY, built
 
-NEEDED = os.environ.get("MATHAMR_BROWSER") == "required"  # .ci/run sets it where it found or installed Chromium
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 if not NEEDED:
-    pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     pytest.importorskip("uvicorn")
-sync_api = importlib.import_module("playwright.sync_api")
-PATIENCE = 60_000  # milliseconds after which a test gives up, not what is promised
-sync_api.expect.set_options(timeout=PATIENCE)
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 SCREENSHOTS = os.environ.get("MATHAMR_SCREENSHOTS")  # a folder, in which CI keeps the pictures of a run
 WIDE = "+".join(f"x_{{{i}}}" for i in range(80))
 MORE = [
@@ -34,6 +23,7 @@ MORE = [
         "text": "<img src=x onerror=alert(1)> words",
     },
     {"id": "arabic", "title": "نظرية فيثاغورس", "text": "في المثلث القائم الزاوية $a^2+b^2=c^2$."},
+    {"id": "titled", "title": r"Is $u^5+v^5=w^5$ solvable where $u^5+v^5>0$?", "text": r"Not if $r^5+s^5=t^5$ is not."},
     {"id": "wide", "title": "A wide sum", "text": f"The sum is ${WIDE}$."},
     {
         "id": "drawing",
@@ -42,11 +32,7 @@ MORE = [
     },
 ]
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None and not NEEDED, reason="no Chromium on this machine"),
-    pytest.mark.enable_socket,
-]
+pytestmark = IN_CHROMIUM
 
 
 @pytest.fixture(scope="module")
@@ -66,29 +52,10 @@ def address(tmp_path_factory):
         process.terminate()
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(params=["light", "dark"])
-def page(browser, address, request):
-    """A page in one of the themes that fails the test on an error or a request to elsewhere."""
-    page = browser.new_page(color_scheme=request.param, viewport={"width": 1000, "height": 900})
-    page.set_default_timeout(PATIENCE)
-    wrong: list[str] = []
-    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("request", lambda sent: None if sent.url.startswith((address, "data:")) else wrong.append(sent.url))
-    page.goto(address)
+@pytest.fixture
+def page(page):
     page.wait_for_selector(".examples")
-    yield page
-    page.unroute_all(behavior="wait")
-    page.close()
-    assert wrong == []
+    return page
 
 
 def ask(page, query: str) -> None:
@@ -334,6 +301,16 @@ def test_why_of_a_formula_lists_what_the_wildcards_stand_for(page) -> None:
     assert "?a" in page.locator(".substitution").first.inner_text()
     page.set_viewport_size({"width": 390, "height": 800})
     assert all(head.is_visible() for head in page.locator(".substitution").first.locator("th").all())
+
+
+def test_the_formulas_of_a_title_are_marked_in_it_and_only_others_are_listed_below(page) -> None:
+    ask(page, "?a^5+?b^5=?c^5")
+    shown = page.locator("article[data-docno^=titled] .formula.instance")
+    assert shown.evaluate_all("all => all.map((each) => each.dataset.latex)") == ["u^5+v^5=w^5", "r^5+s^5=t^5"]
+    assert page.locator("article[data-docno^=titled] .title .formula.instance").count() == 1
+    ask(page, "?a^5+?b^5")
+    title = page.locator("article[data-docno^=titled] .title .formula.instance")
+    assert title.evaluate_all("all => all.map((each) => each.dataset.latex)") == ["u^5+v^5=w^5", "u^5+v^5>0"]
 
 
 def test_a_note_separates_similar_formulas_from_those_that_match(page) -> None:

@@ -1,29 +1,16 @@
 """The search of a static site in Chromium, driven by Playwright over a plain file server; nothing leaves localhost."""
 
 import functools
-import importlib
-import os
-import shutil
 import threading
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from pyterrier_mathamr.engine.site import write_site
+from tests.engine.chromium import IN_CHROMIUM
 from tests.engine.test_static_site import PAGES
 
-NEEDED = os.environ.get("MATHAMR_BROWSER") == "required"  # .ci/run sets it where it found or installed Chromium
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-if not NEEDED:
-    pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-sync_api = importlib.import_module("playwright.sync_api")
-PATIENCE = 20_000  # milliseconds after which a test gives up, not what is promised
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None and not NEEDED, reason="no Chromium on this machine"),
-    pytest.mark.enable_socket,
-]
+pytestmark = IN_CHROMIUM
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -49,32 +36,6 @@ def address(tmp_path_factory):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/mathamr/"
     server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(params=["light", "dark"])
-def page(browser, address, request):
-    """A page in one of the themes that fails the test on an error or a request to elsewhere."""
-    page = browser.new_page(color_scheme=request.param, viewport={"width": 1000, "height": 900})
-    page.set_default_timeout(PATIENCE)
-    wrong: list[str] = []
-    page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on(
-        "request", lambda sent: None if sent.url.startswith(address[: -len("mathamr/")]) else wrong.append(sent.url)
-    )
-    page.goto(address)
-    page.wait_for_selector("#symbols button")
-    yield page
-    page.close()
-    assert [line for line in wrong if not line.startswith("data:")] == []
 
 
 def ask(page, query: str) -> None:

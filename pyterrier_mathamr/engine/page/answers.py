@@ -8,7 +8,7 @@ those left out add up to the score. The shapes of the answers are in :mod:`~.int
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -402,11 +402,10 @@ class Answers:
         headings = engine.headings([best.document for best, *_ in posts[:k]])
         rows = [
             {
-                **_formula(best, heading),
-                **self._place(engine, best.document),
-                "others": [_other_formula(other) for other in others[:_OTHERS]],
+                **_formulas_of(found[: 1 + _OTHERS], heading),
+                **self._place(engine, found[0].document),
             }
-            for (best, *others), heading in zip(posts, headings, strict=False)
+            for found, heading in zip(posts, headings, strict=False)
         ]
         return {
             "key": "formulas",
@@ -429,8 +428,8 @@ class Answers:
 def _result(document: Document, title: MathPost, score: float, matcher: Matcher, query: MathPost) -> dict[str, Any]:
     body = post_from_html(document.html)
     snippet = best_snippet(body, matcher)
-    headings = [*document.origin.section.split(" › "), title.text if document.title else ""]
-    text = _without_headings(snippet.text, headings)
+    same = [each.latex for each in title.formulas] == [each.latex for each in body.formulas[: len(title.formulas)]]
+    text = _without_headings(snippet.text, [*document.origin.section.split(" › "), title.text if same else ""])
     return {
         "docno": document.docno,
         "post_id": document.docno,
@@ -442,51 +441,52 @@ def _result(document: Document, title: MathPost, score: float, matcher: Matcher,
 
 def _without_headings(text: str, headings: Sequence[str]) -> str:
     """Leave out the headings that a snippet begins with, since the page shows them above it."""
-    for heading in headings:
+    for heading in (heading.removesuffix(" …") for heading in headings):
         if heading and f"{text} ".startswith(f"{heading} "):
             text = text.removeprefix(heading).lstrip(" .:")
     return text
 
 
-def _formula(row: FoundFormula, title: MathPost) -> dict[str, Any]:
-    """A formula that was found, inside its sentence, and its part that matches the query."""
-    post = row.post
-    shown, parts = _shown(row)
-    number = next((i for i, formula in enumerate(post.formulas) if formula.id == row.id), -1)
-    headings = [*row.document.origin.section.split(" › "), _line(title) if row.document.title else ""]
-    sentence = _without_headings(post.sentence_with(number), headings)
+def _formulas_of(found: Sequence[FoundFormula], title: MathPost) -> dict[str, Any]:
+    """The formulas of a post that were found: the best, in the title or else in its sentence, and the others."""
+    best, post, line = found[0], found[0].post, _short(_line(title), title)
+    shown = {row.latex: _shown(row) for row in found}
+    number = next((i for i, formula in enumerate(post.formulas) if formula.id == best.id), -1)
+    sentence = _without_headings(post.sentence_with(number), [*best.document.origin.section.split(" › "), _line(title)])
     place = next((m.start() for m in PLACEHOLDER.finditer(sentence) if int(m[1]) == number), -1)
-    if place < 0:
-        sentence = ""  # the formula is in a heading
-    elif place > _LONGEST_LINE // 2:
+    if place > _LONGEST_LINE // 2:
         sentence = sentence[place:]
-    html = inline_html(
-        _short(sentence, post),
-        post,
-        mark=lambda i: shown if i == number else "",
-        parts=lambda i: parts if i == number else (),
-    )
+
+    def written(text: str, of: MathPost, marked: Collection[str]) -> str:
+        kinds = [shown[each.latex] if each.latex in marked else ("", ()) for each in of.formulas]
+        return inline_html(text, of, mark=lambda i: kinds[i][0], parts=lambda i: kinds[i][1])
+
+    def alone(row: FoundFormula) -> str:
+        kind, parts = shown[row.latex]
+        return formula_span(row.latex, kind, parts=parts)
+
+    titled = {title.formulas[int(m[1])].latex for m in PLACEHOLDER.finditer(line)}
+    snippet = written(_short(sentence, post), post, [best.latex]) if place >= 0 else ""
+    if place < 0 and best.latex not in titled:  # it is in the heading of a section
+        snippet = alone(best)
     return {
-        "docno": row.id,
-        "post_id": row.document.docno,
-        "score": row.score,
-        "title_html": inline_html(_short(_line(title), title), title),
-        "snippet_html": html or formula_span(row.latex, shown, parts=parts),
-        "latex": row.latex,
-        "tier": row.tier,
+        "docno": best.id,
+        "post_id": best.document.docno,
+        "score": best.score,
+        "title_html": written(line, title, shown),
+        "snippet_html": snippet,
+        "latex": best.latex,
+        "tier": best.tier,
         "substitution": [
             {"name_html": _name_html(name), "value_html": formula_span(value)}
-            for name, value in row.substitution.items()
+            for name, value in best.substitution.items()
             if name != value
         ],
+        "others": [
+            {"docno": row.id, "score": row.score, "html": alone(row), "latex": row.latex, "tier": row.tier}
+            for row in found[1:]
+        ],
     }
-
-
-def _other_formula(row: FoundFormula) -> dict[str, Any]:
-    """A further formula of a post, without its sentence."""
-    shown, parts = _shown(row)
-    html = formula_span(row.latex, shown, parts=parts)
-    return {"docno": row.id, "score": row.score, "html": html, "latex": row.latex, "tier": row.tier}
 
 
 def _shown(row: FoundFormula) -> tuple[str, Sequence[tuple[int, int]]]:

@@ -25,7 +25,7 @@ from lxml import etree
 from pyterrier_mathamr._common.drawing import FONT_SIZE, Canvas, Outlines, Paint, shortened, text_on, text_width
 from pyterrier_mathamr._common.running.worker import MEMORY, OverLimitError, Worker
 from pyterrier_mathamr.formula import FormulaError
-from pyterrier_mathamr.formula.located import tokens_of
+from pyterrier_mathamr.formula.located import leveled
 from pyterrier_mathamr.formula.mathml import NOT_XML
 from pyterrier_mathamr.formula.tex.converter import to_mathml
 from pyterrier_mathamr.formula.tex.source import math_apart
@@ -74,9 +74,8 @@ def _with_marks(latex: str, parts: Sequence[tuple[int, int]]) -> str:
     pieces, at = list[str](), 0
     for start, end in parts:
         pieces.append(latex[at:start])
-        cells, depth = [""], 0
-        for token, _ in tokens_of(latex[start:end]):
-            depth += (token == "{" or token.startswith(r"\begin")) - (token == "}" or token.startswith(r"\end"))
+        cells = [""]
+        for token, depth in leveled(latex[start:end]):
             if depth == 0 and token in ("&", r"\\"):
                 cells += [token, ""]
             else:

@@ -98,16 +98,18 @@ function resultOf(found, rank, q, state, system, heading) {
     : toolsOf(similarTo({ like: result.post_id }), () => ask("post", { docno: result.docno }).then(({ latex }) => latex))));
   article.append(...[
     element(heading, { class: "title", dir: "auto" }, title),
-    element("p", { class: "snippet", dir: "auto" }, element("span", { html: result.snippet_html }), othersOf(result)),
+    snippetOf(result, title),
     element("div", { class: "foot" }, contextOf(result, formulas ? TIERS[result.tier] : strengthOf(result), movedOf(result, rank)), tools),
     details,
   ].filter(Boolean));
   return article;
 }
 
-// The other formulas of a post, after the sentence of its best one.
-function othersOf({ others = [] }) {
-  return others.length ? element("span", { class: "others" }, " Also ", ...others.flatMap(({ html }) => [element("span", { html }), " "])) : null;
+// A part of a post, and its other formulas that the title does not show.
+function snippetOf({ snippet_html, others = [] }, title) {
+  const titled = new Set([...title.querySelectorAll(".formula")].map((formula) => formula.dataset.latex)), more = others.filter(({ latex }) => !titled.has(latex));
+  const also = more.length ? element("span", { class: "others" }, " Also ", ...more.flatMap(({ html }) => [element("span", { html }), " "])) : null;
+  return snippet_html || also ? element("p", { class: "snippet", dir: "auto" }, snippet_html ? element("span", { html: snippet_html }) : null, also) : null;
 }
 
 // The state of a search for similar posts or formulas, as an address and for the page.

@@ -9,7 +9,7 @@ const INSIDE = 0, SIDE = 1, STATEMENT = 2, WHOLE = 3;
 export const TIERS = ["similar", "contains, instance", "contains, renamed", "contains", "instance", "renamed", "equal"];
 const INSTANCE = 4, RENAMED = 5, EQUAL = 6;
 const MOST_STEPS = 10_000, STEPS_OF_ONE = 2_000, MOST_RUN = 8, SHORT_RUN = 4;
-const LEAST = 0.999;
+const BELOW_ONE = 0.999;
 
 export function readPattern(latex, formulas) {
   const pattern = new Terms(formulas.terms);
@@ -39,10 +39,21 @@ export class Formulas {
       this.roots.push(some.at(-1).term);
     }
     this.sections = sections;
-    this.uses = Array(this.roots.length).fill(0);
-    for (const section of sections) for (const number of section) if (number >= 0) this.uses[number] += 1;
-    this.ofShape = grouped(this.terms.shapes);
-    this.ofLabel = grouped(this.terms.labels);
+    const uses = new Float64Array(this.roots.length);
+    for (const section of sections) for (const number of section) if (number >= 0) uses[number] += 1;
+    this.frequencies = uses.map((count) => Math.min(1, Math.log2(1 + count) / 12));
+    this.symbols = Float64Array.from(this.roots, (root) => this.terms.sizes[root]);
+    // the terms of each label and shape, and above each operand and shape, as they are tried: whole formulas first, then small terms
+    Object.assign(this, { ofLabel: Object.create(null), ofShape: [], above: [], aboveShape: [] });
+    const { args, labels: names, sizes, shapes } = this.terms, ranks = sizes.map((size, term) => (WHOLE - (this.extents[term] ?? 0)) * 2 ** 40 + size);
+    for (const term of [...sizes.keys()].sort((one, other) => ranks[one] - ranks[other])) {
+      append(this.ofLabel, names[term], term);
+      append(this.ofShape, shapes[term], term);
+      for (const arg of args[term]) {
+        append(this.above, arg, term);
+        append(this.aboveShape, shapes[arg], term);
+      }
+    }
   }
 
   post(found) {
@@ -53,76 +64,66 @@ export class Formulas {
     }
   }
 
-  // The expressions that match, each with its score and its tier.
+  // The score of each expression, 0 for one that does not match; the integer part is the tier.
   search(pattern) {
-    const found = new Map(), { sizes } = this.terms;
-    for (const { term, tier, kept, brevity } of this.matches(pattern)) {
-      for (const posting of this.postings[term] ?? []) {
-        const number = posting >> 2, reached = (posting & 3) >= STATEMENT ? tier : tier - 3, known = found.get(number);
-        if (reached < known?.tier) continue;
-        const cover = Math.min(1, sizes[term] / sizes[this.roots[number]]);
-        const frequency = tier === INSTANCE ? Math.min(1, Math.log2(1 + this.uses[number]) / 12) : 0;
-        const score = reached + LEAST * (0.1 * cover + 0.56 * kept + 0.04 * brevity + 0.05 * frequency);
-        if (!known) found.set(number, { score, tier: reached });
-        else if (score > known.score) Object.assign(known, { score, tier: reached });
-      }
-    }
-    return found;
-  }
-
-  *matches(pattern) {
-    const every = this.candidates(pattern), same = this.candidates(pattern, every)[pattern.root], { labels, sizes } = this.terms, unification = new Unification(pattern, this.terms);
-    // terms with the same letters, then whole formulas and statements, then small terms
-    const rank = (term) => ((same.has(term) ? 0 : 4) + WHOLE - (this.extents[term] ?? 0)) * 2 ** 20 + Math.min(sizes[term], 2 ** 20 - 1);
-    const ranks = Float64Array.from(every[pattern.root], (term) => rank(term) * 2 ** 24 + term).sort();
-    const counts = pattern.occurrences(pattern.root), size = pattern.sizes[pattern.root];
-    const total = (places) => places.reduce((sum, place) => sum + counts.get(pattern.labels[place]), 0);
+    const { symbols, frequencies } = this, scores = new Float64Array(symbols.length), size = pattern.sizes[pattern.root];
+    const unification = new Unification(pattern, this.terms), { letters, values } = unification, counts = pattern.occurrences(pattern.root);
     let most = MOST_STEPS;
-    for (const ranked of ranks) {
-      if (most <= 0) return;
-      const term = ranked % 2 ** 24, { isFound, steps } = unification.run(term, Math.min(most, STEPS_OF_ONE));
+    for (const term of this.candidates(pattern)) {
+      if (most <= 0) break;
+      const { isFound, steps } = unification.run(term, Math.min(most, STEPS_OF_ONE));
       most -= steps;
       if (!isFound) continue;
-      const { letters, values } = unification, renamed = [...letters.keys()].filter((ours) => labels[letters.get(ours)] !== pattern.labels[ours]);
-      const kept = 1 - total(renamed) / Math.max(1, size - total([...values.keys()]));
-      yield { term, tier: values.size ? INSTANCE : renamed.length ? RENAMED : EQUAL, kept, brevity: Math.min(1, size / sizes[term]) };
+      let named = size, renamed = 0;
+      for (const ours of values.keys()) named -= counts[ours];
+      for (const [ours, theirs] of letters) if (theirs !== pattern.keys[ours]) renamed += counts[ours];
+      const tier = values.size ? INSTANCE : renamed ? RENAMED : EQUAL, theirSize = this.terms.sizes[term];
+      const own = 0.56 * (1 - renamed / Math.max(1, named)) + 0.04 * Math.min(1, size / theirSize);
+      for (const posting of this.postings[term] ?? []) {
+        const number = posting >> 2, reached = (posting & 3) >= STATEMENT ? tier : tier - 3;
+        const cover = Math.min(1, theirSize / symbols[number]), frequency = values.size ? frequencies[number] : 0;
+        const score = reached + BELOW_ONE * (own + (0.1 * cover + 0.05 * frequency));
+        if (score > scores[number]) scores[number] = score;
+      }
     }
+    return scores;
   }
 
-  // For each term of a pattern, the terms that may match it, null for all; of some others, those with the same letters.
-  candidates(pattern, others = null) {
-    const found = [];
-    for (let term = 0; term <= pattern.root; term++) found.push(this.matching(pattern, term, found, others?.[term]));
-    return found;
+  // The terms that may match, those with the same letters first; where many match, the last are never tested.
+  *candidates(pattern) {
+    const isSame = this.tester(pattern, pattern.root, true), mayMatch = this.tester(pattern, pattern.root, false);
+    yield* this.fewest(pattern, true).filter(isSame);
+    for (const term of this.fewest(pattern, false)) if (mayMatch(term) && !isSame(term)) yield term;
   }
 
-  matching(pattern, term, found, others) {
-    const label = pattern.labels[term], args = pattern.args[term], { terms } = this;
-    if (isWildcard(label)) return null;
-    if (!pattern.isOpen[term]) {
-      if (!others) return new Set(this.ofShape.get(pattern.shapes[term]));
-      return new Set(pattern.keys[term] < 0 ? [] : [pattern.keys[term]]);
-    }
-    const takesMore = ASSOCIATIVE.has(label) && args.some((arg) => isWildcard(pattern.labels[arg])), unordered = label.startsWith("U!");
-    const places = args.flatMap((arg, place) => (found[arg] ? [[found[arg], place]] : []));
-    const mayMatch = (theirs) => {
-      if (takesMore ? theirs.length < args.length : theirs.length !== args.length) return false;
-      return places.every(([some, place]) => (unordered ? theirs.some((each) => some.has(each)) : some.has(theirs[place])));
+  // The shortest list that has all terms that may match: by the whole pattern, or by one operand.
+  fewest({ root, labels, args, keys, shapes, isOpen }, isSame) {
+    const whole = isOpen[root] ? this.ofLabel[labels[root]] : this.ofShape[shapes[root]], closed = args[root].filter((arg) => !isOpen[arg]);
+    const lists = [whole, ...closed.map((arg) => (isSame ? this.above[keys[arg]] : this.aboveShape[shapes[arg]]))];
+    return lists.reduce((best, some = []) => (best.length <= some.length ? best : some), whole ?? []);
+  }
+
+  // A test for the terms that may match one of a pattern, with the same letters or any.
+  tester(pattern, ours, isSame) {
+    const { labels, args, shapes } = this.terms, label = pattern.labels[ours], key = pattern.keys[ours], shape = pattern.shapes[ours];
+    if (!pattern.isOpen[ours]) return isSame ? (theirs) => theirs === key : (theirs) => shapes[theirs] === shape;
+    const left = pattern.args[ours], unordered = label.startsWith("U!"), isPlain = left.map((each) => isWildcard(pattern.labels[each]));
+    const takesMore = ASSOCIATIVE.has(label) && isPlain.includes(true);
+    const tests = left.flatMap((each, place) => {
+      const test = this.tester(pattern, each, isSame);
+      return isPlain[place] ? [] : unordered ? (right) => right.some(test) : (right) => test(right[place]);
+    });
+    return (theirs) => {
+      const right = args[theirs];
+      if (labels[theirs] !== label || right.length < left.length || (right.length > left.length && !takesMore)) return false;
+      return tests.every((test) => test(right));
     };
-    const made = new Set();
-    for (const each of others ?? this.ofLabel.get(label) ?? []) if (mayMatch(terms.args[each])) made.add(each);
-    return made;
   }
 }
 
-function grouped(values) {
-  const found = new Map();
-  for (const [place, value] of values.entries()) {
-    const group = found.get(value);
-    if (group) group.push(place);
-    else found.set(value, [place]);
-  }
-  return found;
+function append(lists, name, term) {
+  const list = (lists[name] ??= []);
+  if (list.at(-1) !== term) list.push(term);
 }
 
 // ---- the sub-expressions of a formula, each with the greatest extent that it has
@@ -179,6 +180,8 @@ function pairsOf(args) {
 class Unification {
   constructor(pattern, terms) {
     Object.assign(this, { pattern, terms, letters: new Map(), taken: new Map(), values: new Map(), trail: [] });
+    const byRank = (left) => [...left.keys()].sort((a, b) => this.rank(left[a]) - this.rank(left[b]) || a - b);
+    this.orders = pattern.args.map(byRank); // in which the operands of unordered operators are matched
   }
 
   // Match the pattern to a term; the letters and values are found in `letters` and `values`.
@@ -187,43 +190,41 @@ class Unification {
     const choices = [];
     this.undo(0);
     while (goal) {
-      choices.push([goal.operator ? this.ways(goal) : this.compared(goal), this.trail.length]);
+      choices.push({ ways: this.ways(goal), length: this.trail.length });
       goal = undefined;
       while (goal === undefined && choices.length) {
         steps += 1;
         if (steps > most) return { isFound: false, steps };
-        const [ways, length] = choices.at(-1);
+        const { ways, length } = choices.at(-1);
         this.undo(length);
-        const next = ways.next();
-        if (next.done) choices.pop();
-        else goal = next.value;
+        goal = ways();
+        if (goal === undefined) choices.pop();
       }
     }
     return { isFound: goal === null, steps };
   }
 
-  *compared({ left: [ours], right: [theirs], rest }) {
+  // The next goal if two terms can match, null after the last; else undefined.
+  compared({ left: [ours], right: [theirs], rest }) {
     const { pattern, terms } = this, label = pattern.labels[ours];
     if (isWildcard(label)) {
-      if (this.bound(this.values, ours, this.value(theirs))) yield rest;
-      return;
+      return this.bound(this.values, ours, this.value(theirs)) ? rest : undefined;
     }
+    if (!pattern.isOpen[ours] && terms.shapes[theirs] !== pattern.shapes[ours]) return undefined;
     if (isLetter(label)) {
-      if (isLetter(terms.labels[theirs]) && this.bound(this.letters, ours, theirs) && this.bound(this.taken, theirs, ours)) yield rest;
-      return;
+      return this.bound(this.letters, ours, theirs) && this.bound(this.taken, theirs, ours) ? rest : undefined;
     }
-    if ((!pattern.isOpen[ours] && terms.shapes[theirs] !== pattern.shapes[ours]) || terms.labels[theirs] !== label) return;
+    if (terms.labels[theirs] !== label) return undefined;
     const left = pattern.args[ours], right = terms.args[theirs];
     if (label.startsWith("U!") && left.length) {
       const more = ASSOCIATIVE.has(label) && left.length < right.length && left.some((one) => isWildcard(pattern.labels[one]));
-      if (left.length === right.length || more) {
-        const places = [...left.keys()].sort((a, b) => this.rank(left[a]) - this.rank(left[b]) || a - b);
-        yield { left: places.map((place) => left[place]), right, operator: label, rest, places };
-      }
-    } else if (left.length === right.length) {
-      for (let place = left.length - 1; place >= 0; place--) rest = { left: [left[place]], right: [right[place]], operator: "", rest, places: [] };
-      yield rest;
+      if (left.length !== right.length && !more) return undefined;
+      const places = this.orders[ours];
+      return { left: places.map((place) => left[place]), right, operator: label, rest, places };
     }
+    if (left.length !== right.length) return undefined;
+    for (let place = left.length - 1; place >= 0; place--) rest = { left: [left[place]], right: [right[place]], operator: "", rest, places: [] };
+    return rest;
   }
 
   // First operands without wildcards, the largest first, and last plain wildcards.
@@ -232,30 +233,33 @@ class Unification {
     return isWildcard(labels[ours]) ? 1e12 : (isOpen[ours] ? 1e9 : 0) - sizes[ours];
   }
 
-  *ways({ left, right, operator, rest, places }) {
-    const { labels } = this.pattern;
+  // A function that returns the next goal of each way to reach one, then undefined.
+  ways(goal) {
+    const { left, right, operator, rest, places } = goal, { labels } = this.pattern;
+    if (!operator) return once(() => this.compared(goal));
     if (!isWildcard(labels[left[0]])) {
-      for (const place of this.tried(left[0], right, places[0])) {
-        yield { left: [left[0]], right: [right[place]], operator: "", rest: after(left.slice(1), without(right, place), operator, rest, places.slice(1)), places: [] };
-      }
-      return;
+      const others = left.slice(1), tried = this.tried(left[0], right, places[0]), later = places.slice(1);
+      let next = 0;
+      return () => {
+        if (next === tried.length) return undefined;
+        const place = tried[next++];
+        return { left: [left[0]], right: [right[place]], operator: "", rest: after(others, without(right, place), operator, rest, later), places: [] };
+      };
     }
-    const place = Math.max(0, left.findIndex((each) => this.values.has(each))), ours = left[place], others = without(left, place);
-    places = without(places, place);
+    const place = Math.max(0, left.findIndex((each) => this.values.has(each))), ours = left[place], others = without(left, place), later = without(places, place);
     if (this.values.has(ours)) {
-      const over = this.remaining(right, this.values.get(ours), operator);
-      if (over && over.length >= others.length && Boolean(over.length) === Boolean(others.length)) yield after(others, over, operator, rest, places);
-      return;
+      const over = this.remaining(right, this.values.get(ours), operator), fits = over && over.length >= others.length && Boolean(over.length) === Boolean(others.length);
+      return once(() => (fits ? after(others, over, operator, rest, later) : undefined));
     }
     const most = ASSOCIATIVE.has(operator) ? right.length - others.length : 1;
-    for (let length = others.length ? 1 : right.length; length <= most; length++) {
-      for (let first = 0; first <= right.length - length; first++) {
-        const run = right.slice(first, first + length);
-        if (this.bound(this.values, ours, length === 1 ? this.value(run[0]) : valueOf(operator, run))) {
-          yield after(others, [...right.slice(0, first), ...right.slice(first + length)], operator, rest, places);
-        }
-      }
-    }
+    let first = 0, length = others.length ? 1 : right.length;
+    return () => {
+      if (first + length > right.length) [first, length] = [0, length + 1];
+      if (length > most) return undefined;
+      const run = right.slice(first, first + length);
+      this.bound(this.values, ours, length === 1 ? this.value(run[0]) : valueOf(operator, run));
+      return after(others, right.toSpliced(first++, length), operator, rest, later);
+    };
   }
 
   // The places of operands that may match, each operand once: the equal one, then those near a place.
@@ -305,7 +309,12 @@ class Unification {
   }
 }
 
-const without = (list, place) => [...list.slice(0, place), ...list.slice(place + 1)];
+const once = (make) => () => {
+  const made = make?.();
+  make = null;
+  return made;
+};
+const without = (list, place) => list.toSpliced(place, 1);
 const after = (left, right, operator, rest, places) => (left.length ? { left, right, operator, rest, places } : rest);
 const valueOf = (label, terms) => ({ label, terms: [...terms].sort((a, b) => a - b) });
 const equalValues = (one, other) => one.label === other.label && String(one.terms) === String(other.terms);

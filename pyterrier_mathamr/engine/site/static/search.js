@@ -82,12 +82,10 @@ export class Site {
       const formulas = await this.file("formulas");
       for (const [number, latex] of query.formulas.entries()) {
         try {
-          const matches = formulas.search(readPattern(latex, formulas));
+          const scores = formulas.search(readPattern(latex, formulas));
           for (const [section, expressions] of formulas.sections.entries()) {
-            for (const [place, expression] of expressions.entries()) {
-              const match = matches.get(expression), known = found.get(section)?.formulas[number];
-              if (match && match.score > (known?.score ?? 0)) at(section).formulas[number] = { ...match, place };
-            }
+            const score = expressions.reduce((best, expression) => (scores[expression] > best ? scores[expression] : best), 0);
+            if (score) at(section).formulas[number] = { score, tier: Math.floor(score), place: expressions.findIndex((expression) => scores[expression] === score) };
           }
         } catch (error) {
           if (!(error instanceof Unread || error instanceof RangeError)) throw error;

@@ -64,15 +64,12 @@ export class Terms {
     return number;
   }
 
-  // How often each symbol and operator occurs in a term.
+  // How often each term occurs in one.
   occurrences(root) {
-    const times = Array(root + 1).fill(0), found = new Map();
+    const times = Array(root + 1).fill(0);
     times[root] = 1;
-    for (let term = root; term >= 0; term--) {
-      for (const arg of this.args[term]) times[arg] += times[term];
-      if (times[term]) found.set(this.labels[term], (found.get(this.labels[term]) ?? 0) + times[term]);
-    }
-    return found;
+    for (let term = root; term >= 0; term--) for (const arg of this.args[term]) times[arg] += times[term];
+    return times;
   }
 }
 
