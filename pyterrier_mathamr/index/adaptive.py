@@ -107,9 +107,9 @@ class AdaptiveRetriever(Scoring):
         """Choose the documents of a query to take in the next round; none ends the query."""
         raise NotImplementedError
 
-    def certain(self) -> int:
-        """Return how many documents of a ranking, the first ones, are taken sooner or later."""
-        return 0
+    def certain(self, pool: Pool, chosen: list[str]) -> list[str]:
+        """Return documents of the ranking that are taken later in any case; they are scored with the chosen ones."""
+        return []
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Score documents of a ranking and their neighbors.
@@ -137,9 +137,11 @@ class AdaptiveRetriever(Scoring):
         batches = query_batch(inp, backend).of_size(self.batch_size)
         for batch in progress(batches, self.label, "batches", verbose=self.verbose):
             pools = [Pool(rankings[qid]) for qid in batch.qids]
-            self._score(batch, pools, [list(islice(pool.waiting, self.certain())) for pool in pools], backend)
             while any(chosen := [self.choose(pool) for pool in pools]):
-                self._score(batch, pools, list(map(Pool.unscored, pools, chosen)), backend)
+                if any(map(Pool.unscored, pools, chosen)):
+                    more = map(self.certain, pools, chosen)
+                    wanted = [pool.unscored([*own, *of]) for pool, own, of in zip(pools, chosen, more, strict=True)]
+                    self._score(batch, pools, wanted, backend)
                 for pool, docnos in zip(pools, chosen, strict=True):
                     pool.take(docnos)
             for qid, pool in zip(batch.qids, pools, strict=True):
@@ -151,21 +153,19 @@ class AdaptiveRetriever(Scoring):
 
     def _score(self, batch: QueryBatch, pools: Sequence[Pool], chosen: Sequence[list[str]], backend: Backend) -> None:
         """Score some documents of each query."""
-        if not any(chosen):
-            return
-        found = np.split(
-            backend.look_up(list(chain.from_iterable(chosen))), np.cumsum([len(docnos) for docnos in chosen])[:-1]
-        )
+        ends = np.cumsum([len(docnos) for docnos in chosen])[:-1]
         known: list[dict[str, int]] = []
         unknown: dict[str, None] = {}
+        found = np.split(backend.look_up(list(chain.from_iterable(chosen))), ends)
         for pool, docnos, numbers in zip(pools, chosen, found, strict=True):
-            known.append({docno: of for docno, of in zip(docnos, numbers.tolist(), strict=True) if of >= 0})
-            unknown |= dict.fromkeys(docno for docno in docnos if docno not in known[-1] and docno in pool.ranking)
+            pairs = sorted(zip(numbers.tolist(), docnos, strict=True))  # ascending numbers are read faster
+            known.append({docno: number for number, docno in pairs if number >= 0})
+            unknown |= dict.fromkeys(docno for number, docno in pairs if number < 0 and docno in pool.ranking)
         if unknown:
             raise UnknownIdError(backend.path, list(unknown))
-        scores = backend.score(batch, [numbers[numbers >= 0] for numbers in found], self.field)
-        for pool, numbered, own in zip(pools, known, scores, strict=True):
-            pool.put(numbered, own)
+        numbered = [np.array(list(of.values()), dtype=np.int64) for of in known]
+        for pool, of, own in zip(pools, known, backend.score(batch, numbered, self.field), strict=True):
+            pool.put(of, own)
 
 
 class GAR(AdaptiveRetriever):
@@ -205,18 +205,22 @@ class GAR(AdaptiveRetriever):
         """Return this transformer where it returns no more than ``k``; with less budget it finds other documents."""
         return self if self.budget <= k else None
 
-    def certain(self) -> int:
-        """Return the documents of all turns of the ranking: with a small frontier, there are more."""
-        pairs, rest = divmod(self.budget, 2 * self.turn)
-        return pairs * self.turn + min(rest, self.turn)
+    def certain(self, pool: Pool, chosen: list[str]) -> list[str]:
+        """Return as many documents as the ranking still has turns for; with a small frontier, it has more."""
+        pairs, rest = divmod(self.budget - len(pool.taken) - len(chosen), 2 * self.turn)
+        count = pairs * self.turn + (min(rest, self.turn) if pool.near else max(rest - self.turn, 0))
+        taken = set(chosen)
+        return list(islice((docno for docno in pool.waiting if docno not in taken), count))
 
     def choose(self, pool: Pool) -> list[str]:
         """Take turns, the ranking first; where one source is empty, it is the turn of the other."""
         sources = [docno for docno in pool.last if docno in self.graph.numbers]
-        values = (-pool.scores[docno] for docno in sources for _ in range(self.graph.k))
-        for docno, value in zip(self.graph.near(sources), values, strict=True):
-            if docno not in pool.seen and value < pool.frontier.get(docno, np.inf):
-                pool.frontier[docno] = value
+        near, k = self.graph.near(sources), self.graph.k
+        for place, docno in enumerate(sources):
+            value = -pool.scores[docno]
+            for other in near[place * k : (place + 1) * k]:
+                if other not in pool.seen and value < pool.frontier.get(other, np.inf):
+                    pool.frontier[other] = value
         count = min(self.turn, self.budget - len(pool.taken))
         pool.near = bool(pool.frontier) and (not pool.near or not pool.waiting)
         if not pool.near:

@@ -1,9 +1,8 @@
-"""RM3 over a BM25 index, compared with its published formula computed plainly; Terrier's own is in test_other_engines."""
+"""RM3 over a BM25 index, compared with its published formula; `test_other_engines` compares it with Terrier's."""
 
 import math
 import random
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
