@@ -825,7 +825,8 @@ def test_30_the_loaded_title_and_body_of_documents_are_not_read_as_the_query(
 def test_32_cells_of_the_columns_of_queries_are_arrays_or_scalars(lab: Lab, name: str) -> None:
     transformer, frame = make(lab, name)
     found = transformer(frame.head(8))
-    cells = [value for column in found if str(column).startswith("q") for value in found[column]]
+    columns = [name for name in found if str(name).startswith("q") and name != "query_toks"]  # a dict in PyTerrier, too
+    cells = [value for column in columns for value in found[column]]
     assert not [value for value in cells if isinstance(value, (list, tuple, dict, set))]
 
 
