@@ -47,8 +47,8 @@ class Pool:
         seen: these, and documents that the index no longer has.
         numbers: the numbers of the scored documents in the index.
         scores: their scores; some may still be waiting.
-        last: the documents taken in the last round.
-        near: whether these came from the frontier.
+        sources: documents whose neighbors are not in the frontier yet.
+        near: whether the last round took documents of the frontier.
     """
 
     def __init__(self, ranking: Sequence[str]) -> None:
@@ -59,7 +59,7 @@ class Pool:
         self.taken: list[str] = []
         self.numbers: dict[str, int] = {}
         self.scores: dict[str, float] = {}
-        self.last: list[str] = []
+        self.sources: list[str] = []
         self.near = True
 
     def unscored(self, docnos: Iterable[str]) -> list[str]:
@@ -73,14 +73,13 @@ class Pool:
 
     def take(self, docnos: Iterable[str]) -> None:
         """Take documents that were scored, or that the index does not have."""
-        self.last = []
         for docno in docnos:
             self.waiting.pop(docno, None)
             self.frontier.pop(docno, None)
             self.seen.add(docno)
             if docno in self.scores:
-                self.last.append(docno)
-        self.taken += self.last
+                self.sources.append(docno)
+                self.taken.append(docno)
 
 
 class AdaptiveRetriever(Scoring):
@@ -214,18 +213,24 @@ class GAR(AdaptiveRetriever):
 
     def choose(self, pool: Pool) -> list[str]:
         """Take turns, the ranking first; where one source is empty, it is the turn of the other."""
-        sources = [docno for docno in pool.last if docno in self.graph.numbers]
-        near, k = self.graph.near(sources), self.graph.k
-        for place, docno in enumerate(sources):
-            value = -pool.scores[docno]
-            for other in near[place * k : (place + 1) * k]:
-                if other not in pool.seen and value < pool.frontier.get(other, np.inf):
-                    pool.frontier[other] = value
         count = min(self.turn, self.budget - len(pool.taken))
-        pool.near = bool(pool.frontier) and (not pool.near or not pool.waiting)
+        pool.near = not (pool.near and pool.waiting)
+        if pool.near and count:
+            self._extend(pool.frontier, pool)
+            pool.near = bool(pool.frontier)
         if not pool.near:
             return list(islice(pool.waiting, count))
         return [docno for _, docno in nsmallest(count, zip(pool.frontier.values(), pool.frontier, strict=True))]
+
+    def _extend(self, frontier: dict[str, float], pool: Pool) -> None:
+        """Add the neighbors of documents that were taken since the last turn of the frontier."""
+        sources = [docno for docno in pool.sources if docno in self.graph.numbers]
+        near, k, seen, pool.sources = self.graph.near(sources), self.graph.k, pool.seen, []
+        for place, docno in enumerate(sources):
+            value = -pool.scores[docno]
+            for other in near[place * k : (place + 1) * k]:
+                if other not in seen and value < frontier.get(other, np.inf):
+                    frontier[other] = value
 
 
 class LADR(AdaptiveRetriever):
