@@ -8,7 +8,7 @@
            neighbors of the best ``depth``         adaptive: until these have no new ones (Kulkarni et al., SIGIR 2023)
 
 Queries are encoded before, and scores are the index's exact MaxSim. All queries of a batch advance together, so a round
-is one request to the index. Documents of the ranking that will be scored in any case are scored first, all at once.
+is one request to the index. Documents of a ranking that will be taken in any case are scored ahead, in fewer requests.
 """
 
 from __future__ import annotations

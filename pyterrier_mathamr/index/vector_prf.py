@@ -103,9 +103,7 @@ class VectorPRF(IndexTransformer):
             UnknownIdError: the index does not contain some of the documents that are read.
         """
         pt.validate.result_frame(inp, extra_columns=["score", "query_embs"], context=self)
-        queries = with_query(distinct_queries(inp, ["docno", "score", "rank"])).drop(
-            columns=["query_graph"], errors="ignore"
-        )
+        queries = with_query(distinct_queries(inp, ["docno", "score", "rank", "query_graph"]))
         if queries.empty:
             return empty_output(queries, ["query_weights"])
         backend: Backend = self.index.snapshot()
@@ -163,6 +161,7 @@ def cluster_centers(rows: Rows, count: int) -> Rows:
         Unit rows, float32 ``[c, d]``. The same rows give the same centers.
     """
     wide = rows.astype(np.float64)
+    wide /= np.linalg.norm(wide, axis=1, keepdims=True)  # of int8, lengths are only about 1
     first = int(np.argmax(wide @ wide.sum(axis=0)))
     chosen, nearest = [first], wide @ wide[first]
     while len(chosen) < count and nearest.min() < 1 - 1e-6:

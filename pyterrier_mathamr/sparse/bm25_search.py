@@ -84,7 +84,7 @@ OPTIONS: Mapping[str, Rule] = {
 INPUTS = (*TOPIC_FORMS, ("query_toks",))
 """The columns of a query besides ``qid``, one tuple for each form."""
 
-_ANY = between(-math.inf)
+_FINITE = between(-math.inf)
 _AT_ONCE = 1 << 16
 _TF_IDF: tuple[float, float, QueryWeights, float] = (1.2, 0.75, "linear", 1.0)  # of Terrier
 SURVEY = "https://doi.org/10.1561/1500000019"
@@ -250,7 +250,7 @@ def read_query(row: Mapping[Any, Any], snapshot: BM25Snapshot) -> Query:
     tokens = row.get("query_toks")
     if is_missing(tokens):
         return snapshot.read_query(row)
-    if isinstance(tokens, Mapping) and all(isinstance(name, str) and _ANY.holds(of) for name, of in tokens.items()):
+    if isinstance(tokens, Mapping) and all(isinstance(name, str) and _FINITE.holds(of) for name, of in tokens.items()):
         return {name: float(weight) for name, weight in tokens.items()}
     reason = f"`query_toks` is {tokens!s:.60}; give a dictionary of tokens of the index, each with a number"
     raise DocumentError(f"topic {row.get('qid', '')!r}", reason)
