@@ -8,7 +8,7 @@
            neighbors of the best ``depth``         adaptive: until these have no new ones (Kulkarni et al., SIGIR 2023)
 
 Queries are encoded before, and scores are the index's exact MaxSim. All queries of a batch advance together, so a round
-is one request to the index.
+is one request to the index. Documents of a ranking that will be taken in any case are scored ahead, in fewer requests.
 """
 
 from __future__ import annotations
@@ -38,16 +38,17 @@ from .transformers import IndexTransformer, Scoring
 
 
 class Pool:
-    """The documents of one query by docno: those of its ranking still to score, best first, and those scored so far.
+    """The documents of one query by docno: those of its ranking still to take, best first, and those taken so far.
 
     Attributes:
-        waiting: documents of the ranking that have not been scored yet.
-        frontier: neighbors that have not been scored yet, with the negative score of the best document near them.
-        seen: documents that have been scored, or that the index no longer has.
+        waiting: documents of the ranking that have not been taken yet.
+        frontier: neighbors that have not been taken yet, with the negative score of the best document near them.
+        taken: documents that count against the budget.
+        seen: these, and documents that the index no longer has.
         numbers: the numbers of the scored documents in the index.
-        scores: their scores.
-        last: the documents scored in the last round.
-        near: whether these came from the frontier.
+        scores: their scores; some may still be waiting.
+        sources: documents whose neighbors are not in the frontier yet.
+        near: whether the last round took documents of the frontier.
     """
 
     def __init__(self, ranking: Sequence[str]) -> None:
@@ -55,25 +56,30 @@ class Pool:
         self.waiting = dict.fromkeys(ranking)
         self.frontier: dict[str, float] = {}
         self.seen: set[str] = set()
+        self.taken: list[str] = []
         self.numbers: dict[str, int] = {}
         self.scores: dict[str, float] = {}
-        self.last: list[str] = []
+        self.sources: list[str] = []
         self.near = True
 
-    def take(self, docnos: Iterable[str]) -> list[str]:
-        """Mark documents as seen."""
-        taken = list(docnos)
-        for docno in taken:
-            self.waiting.pop(docno, None)
-            self.frontier.pop(docno, None)
-        self.seen.update(taken)
-        return taken
+    def unscored(self, docnos: Iterable[str]) -> list[str]:
+        """Return the documents that have no score yet."""
+        return [docno for docno in docnos if docno not in self.scores]
 
     def put(self, numbers: Mapping[str, int], scores: ExactScores) -> None:
-        """Record the documents that were scored in a round."""
-        self.last = list(numbers)
+        """Record scores."""
         self.numbers.update(numbers)
         self.scores.update(zip(numbers, scores.tolist(), strict=True))
+
+    def take(self, docnos: Iterable[str]) -> None:
+        """Take documents that were scored, or that the index does not have."""
+        for docno in docnos:
+            self.waiting.pop(docno, None)
+            self.frontier.pop(docno, None)
+            self.seen.add(docno)
+            if docno in self.scores:
+                self.sources.append(docno)
+                self.taken.append(docno)
 
 
 class AdaptiveRetriever(Scoring):
@@ -96,9 +102,13 @@ class AdaptiveRetriever(Scoring):
             value = CorpusGraph(getattr(value, "path", value))
         super().__setattr__(name, value)
 
-    def choose(self, pool: Pool) -> Iterable[str]:
-        """Choose the documents of a query to score in the next round; none ends the query."""
+    def choose(self, pool: Pool) -> list[str]:
+        """Choose the documents of a query to take in the next round; none ends the query."""
         raise NotImplementedError
+
+    def certain(self, pool: Pool, chosen: list[str]) -> list[str]:
+        """Return documents of the ranking that are taken later in any case; they are scored with the chosen ones."""
+        return []
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Score documents of a ranking and their neighbors.
@@ -126,8 +136,13 @@ class AdaptiveRetriever(Scoring):
         batches = query_batch(inp, backend).of_size(self.batch_size)
         for batch in progress(batches, self.label, "batches", verbose=self.verbose):
             pools = [Pool(rankings[qid]) for qid in batch.qids]
-            while any(chosen := [pool.take(self.choose(pool)) for pool in pools]):
-                self._score(batch, pools, chosen, backend)
+            while any(chosen := [self.choose(pool) for pool in pools]):
+                if any(map(Pool.unscored, pools, chosen)):
+                    more = map(self.certain, pools, chosen)
+                    wanted = [pool.unscored([*own, *of]) for pool, own, of in zip(pools, chosen, more, strict=True)]
+                    self._score(batch, pools, wanted, backend)
+                for pool, docnos in zip(pools, chosen, strict=True):
+                    pool.take(docnos)
             for qid, pool in zip(batch.qids, pools, strict=True):
                 numbers = np.array(list(pool.numbers.values()), dtype=np.int64)
                 scores = np.array(list(pool.scores.values()), dtype=np.float64)
@@ -136,20 +151,20 @@ class AdaptiveRetriever(Scoring):
         return ranking_frame(queries, found, docno=partial(backend.texts, "docno"))
 
     def _score(self, batch: QueryBatch, pools: Sequence[Pool], chosen: Sequence[list[str]], backend: Backend) -> None:
-        """Score the documents chosen for each query."""
-        found = np.split(
-            backend.look_up(list(chain.from_iterable(chosen))), np.cumsum([len(docnos) for docnos in chosen])[:-1]
-        )
+        """Score some documents of each query."""
+        ends = np.cumsum([len(docnos) for docnos in chosen])[:-1]
         known: list[dict[str, int]] = []
         unknown: dict[str, None] = {}
+        found = np.split(backend.look_up(list(chain.from_iterable(chosen))), ends)
         for pool, docnos, numbers in zip(pools, chosen, found, strict=True):
-            known.append({docno: of for docno, of in zip(docnos, numbers.tolist(), strict=True) if of >= 0})
-            unknown |= dict.fromkeys(docno for docno in docnos if docno not in known[-1] and docno in pool.ranking)
+            pairs = sorted(zip(numbers.tolist(), docnos, strict=True))  # ascending numbers are read faster
+            known.append({docno: number for number, docno in pairs if number >= 0})
+            unknown |= dict.fromkeys(docno for number, docno in pairs if number < 0 and docno in pool.ranking)
         if unknown:
             raise UnknownIdError(backend.path, list(unknown))
-        scores = backend.score(batch, [numbers[numbers >= 0] for numbers in found], self.field)
-        for pool, numbered, own in zip(pools, known, scores, strict=True):
-            pool.put(numbered, own)
+        numbered = [np.array(list(of.values()), dtype=np.int64) for of in known]
+        for pool, of, own in zip(pools, known, backend.score(batch, numbered, self.field), strict=True):
+            pool.put(of, own)
 
 
 class GAR(AdaptiveRetriever):
@@ -189,18 +204,33 @@ class GAR(AdaptiveRetriever):
         """Return this transformer where it returns no more than ``k``; with less budget it finds other documents."""
         return self if self.budget <= k else None
 
-    def choose(self, pool: Pool) -> Iterable[str]:
+    def certain(self, pool: Pool, chosen: list[str]) -> list[str]:
+        """Return as many documents as the ranking still has turns for; with a small frontier, it has more."""
+        pairs, rest = divmod(self.budget - len(pool.taken) - len(chosen), 2 * self.turn)
+        count = pairs * self.turn + (min(rest, self.turn) if pool.near else max(rest - self.turn, 0))
+        taken = set(chosen)
+        return list(islice((docno for docno in pool.waiting if docno not in taken), count))
+
+    def choose(self, pool: Pool) -> list[str]:
         """Take turns, the ranking first; where one source is empty, it is the turn of the other."""
-        ascending = sorted((-pool.scores[docno], docno) for docno in pool.last if docno in self.graph.numbers)[::-1]
-        values = [value for value, _ in ascending for _ in range(self.graph.k)]
-        near = dict(zip(self.graph.near([docno for _, docno in ascending]), values, strict=True))  # the best come last
-        for docno in near.keys() - pool.seen:
-            pool.frontier[docno] = min(pool.frontier.get(docno, np.inf), near[docno])
-        count = min(self.turn, self.budget - len(pool.scores))
-        pool.near = bool(pool.frontier) and (not pool.near or not pool.waiting)
+        count = min(self.turn, self.budget - len(pool.taken))
+        pool.near = not (pool.near and pool.waiting)
+        if pool.near and count:
+            self._extend(pool.frontier, pool)
+            pool.near = bool(pool.frontier)
         if not pool.near:
-            return islice(pool.waiting, count)
+            return list(islice(pool.waiting, count))
         return [docno for _, docno in nsmallest(count, zip(pool.frontier.values(), pool.frontier, strict=True))]
+
+    def _extend(self, frontier: dict[str, float], pool: Pool) -> None:
+        """Add the neighbors of documents that were taken since the last turn of the frontier."""
+        sources = [docno for docno in pool.sources if docno in self.graph.numbers]
+        near, k, seen, pool.sources = self.graph.near(sources), self.graph.k, pool.seen, []
+        for place, docno in enumerate(sources):
+            value = -pool.scores[docno]
+            for other in near[place * k : (place + 1) * k]:
+                if other not in seen and value < frontier.get(other, np.inf):
+                    frontier[other] = value
 
 
 class LADR(AdaptiveRetriever):
@@ -237,7 +267,7 @@ class LADR(AdaptiveRetriever):
         super().__init__(index, graph, verbose, batch_size)
         self.depth, self.num_results = depth, num_results
 
-    def choose(self, pool: Pool) -> Iterable[str]:
+    def choose(self, pool: Pool) -> list[str]:
         """Choose the ranking first, and neighbors that were not seen."""
         first = list(pool.waiting)
         if self.depth is None:
@@ -248,4 +278,4 @@ class LADR(AdaptiveRetriever):
             sources = nsmallest(self.depth, pool.scores, key=lambda docno: (-pool.scores[docno], docno))
             chosen = {}
         near = self.graph.near([docno for docno in sources if docno in self.graph.numbers])
-        return {**chosen, **dict.fromkeys(docno for docno in near if docno not in pool.seen)}
+        return list({**chosen, **dict.fromkeys(docno for docno in near if docno not in pool.seen)})

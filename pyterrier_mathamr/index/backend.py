@@ -93,6 +93,11 @@ class Hits(NamedTuple):
 NO_HITS = Hits(np.empty(0, dtype=np.int64), np.empty(0))
 
 
+def evenly(numbers: Numbers, count: int) -> Numbers:
+    """Take at most so many numbers, evenly spread."""
+    return numbers[np.linspace(0, len(numbers) - 1, min(count, len(numbers))).astype(np.int64)]
+
+
 class IndexDescription(Protocol):
     """The description of an index."""
 
@@ -134,6 +139,9 @@ class Backend(Protocol):
 
     def score(self, queries: QueryBatch, numbers: Sequence[Numbers], field: Field) -> list[ExactScores]:
         """Score some documents of each query exactly: float64 for each."""
+
+    def sample(self, count: int) -> Numbers:
+        """Return so many documents, evenly spread, or all if there are no more; the same each time."""
 
     def look_up(self, docnos: Sequence[str]) -> Numbers:
         """Look up the number of each document: -1 for one that is not in the index."""

@@ -48,6 +48,7 @@ from .transformers import (
     TextLoader,
     VectorLoader,
 )
+from .vector_prf import VectorPRF
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.graph import GraphBuilder
@@ -170,6 +171,7 @@ class DocumentVectorIndex(VectorIndex):
     corpus_graph = method(build_corpus_graph)
     gar = method(GAR)
     ladr = method(LADR)
+    prf = method(VectorPRF)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Retrieve for queries, score rankings, load the vectors of documents; by the columns of ``inp``."""

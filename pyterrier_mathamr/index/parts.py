@@ -26,7 +26,7 @@ from pyterrier_mathamr._common.feedback import counted
 from pyterrier_mathamr.store import Content, DamagedError, Kind, Parts, StoredPart, detail, ranges
 from pyterrier_mathamr.store import Field as PartField
 
-from .backend import Array, Backend, Field, Numbers, Rows, ScaledRows, Sources, StoredRows
+from .backend import Array, Backend, Field, Numbers, Rows, ScaledRows, Sources, StoredRows, evenly
 from .errors import EmbeddingError
 from .search.int8 import Coding, encode_rows, scaled_rows
 from .search.maxsim import widened
@@ -407,6 +407,10 @@ class VectorParts(Parts):
         """Return the documents that are not deleted, in the order of indexing."""
         of_shards = zip(self.shards, self.bases.tolist(), strict=False)
         return np.concatenate([np.empty(0, dtype=np.int64), *(shard.in_order() + base for shard, base in of_shards)])
+
+    def sample(self, count: int) -> Numbers:
+        """Return so many documents, evenly spread in the order of indexing."""
+        return evenly(self.in_order(), count)
 
     def entries(self) -> Iterator[Entry]:
         """Yield every document in the order of indexing."""

@@ -43,6 +43,7 @@ from pyterrier_mathamr.store import (
 
 from . import index as sparse
 from .bm25_search import PRESETS, SURVEY, BM25Retriever, BM25Scorer, PostingWeights, PresetName, Weighting
+from .expansion import RM3
 from .index import (
     UNBOUNDED,
     Remembered,
@@ -259,6 +260,7 @@ class BM25Index(SparseIndex):
     indexer = method(BM25Indexer)
     retriever = bm25 = method(BM25Retriever)
     scorer = method(BM25Scorer)
+    rm3 = method(RM3)
 
     def snapshot(self) -> BM25Snapshot:
         """Return the current state; an index of several parts is combined in memory, until it is compacted."""

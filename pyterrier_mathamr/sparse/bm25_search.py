@@ -31,7 +31,7 @@ from pyterrier_mathamr._common.frames import empty_output, is_missing, ordered_b
 from pyterrier_mathamr._common.parameters import FRACTION, Rule, between, one_of
 from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, QueryRow, Reading, read_asked
-from pyterrier_mathamr.posts import PLACEHOLDER, MathPost
+from pyterrier_mathamr.posts import PLACEHOLDER, DocumentError, MathPost
 from pyterrier_mathamr.posts.topics import TOPIC_FORMS, distinct_queries
 from pyterrier_mathamr.store import Rows
 
@@ -81,6 +81,10 @@ OPTIONS: Mapping[str, Rule] = {
 }
 """Of the retriever and of the scorer."""
 
+INPUTS = (*TOPIC_FORMS, ("query_toks",))
+"""The columns of a query besides ``qid``, one tuple for each form."""
+
+_FINITE = between(-math.inf)
 _AT_ONCE = 1 << 16
 _TF_IDF: tuple[float, float, QueryWeights, float] = (1.2, 0.75, "linear", 1.0)  # of Terrier
 SURVEY = "https://doi.org/10.1561/1500000019"
@@ -228,21 +232,43 @@ def _is_structure(token: str) -> bool:
     return token.startswith(STRUCTURE)
 
 
+def _weigh(tokens: Sequence[str], weighting: Weighting) -> dict[str, float]:
+    """Weigh the tokens of a query by how often each occurs."""
+    counts, log = Counter(tokens), weighting.query_weights == "log"
+    return {
+        token: (1 + math.log(times) if log else float(times)) * (weighting.structures if _is_structure(token) else 1.0)
+        for token, times in counts.items()
+    }
+
+
+Query = MathPost | Mapping[str, float]
+"""A query as a text, or as tokens with their weights."""
+
+
+def read_query(row: Mapping[Any, Any], snapshot: BM25Snapshot) -> Query:
+    """Read a query: its ``query_toks``, PyTerrier's column of weighted tokens, where it has them, else its text."""
+    tokens = row.get("query_toks")
+    if is_missing(tokens):
+        return snapshot.read_query(row)
+    if isinstance(tokens, Mapping) and all(isinstance(name, str) and _FINITE.holds(of) for name, of in tokens.items()):
+        return {name: float(weight) for name, weight in tokens.items()}
+    reason = f"`query_toks` is {tokens!s:.60}; give a dictionary of tokens of the index, each with a number"
+    raise DocumentError(f"topic {row.get('qid', '')!r}", reason)
+
+
 class QueryTokens:
     """The tokens of a query, weighed for one state of an index.
 
     Attributes:
-        weights: the tokens that some document has, ascending, and the weight of each in the query.
+        given: all tokens, ascending, and the weight of each in the query.
+        weights: those that some document has.
     """
 
-    def __init__(self, snapshot: BM25Snapshot, query: MathPost, weighting: Weighting) -> None:
+    def __init__(self, snapshot: BM25Snapshot, query: Query, weighting: Weighting) -> None:
         self._snapshot, self._weighting = snapshot, weighting
-        log, terms = weighting.query_weights == "log", snapshot.postings.terms
-        weighed = list[tuple[str, float, int | None]]()
-        for token, times in sorted(Counter(post_tokens(query, snapshot.tokens)).items()):
-            weight = 1 + math.log(times) if log else float(times)
-            weight *= weighting.structures if _is_structure(token) else 1.0
-            weighed.append((token, weight, terms.get(token)))
+        given = _weigh(post_tokens(query, snapshot.tokens), weighting) if isinstance(query, MathPost) else query
+        self.given, terms = dict(sorted(given.items())), snapshot.postings.terms
+        weighed = [(token, weight, terms.get(token)) for token, weight in self.given.items()]
         self.weights = {token: weight for token, weight, term in weighed if term is not None}
         self._terms = [term for *_, term in weighed if term is not None]
         self._missing = sum(weight for token, weight, term in weighed if term is None and not _is_structure(token))
@@ -321,7 +347,7 @@ class _Weighted:
         if self.weighting == "tf-idf" and self.delta is not None:
             raise ConfigError("delta", self.delta, "None for weighting='tf-idf', since it belongs to BM25+")
 
-    def tokens_of(self, query: MathPost, snapshot: BM25Snapshot | None = None) -> QueryTokens:
+    def tokens_of(self, query: Query, snapshot: BM25Snapshot | None = None) -> QueryTokens:
         """Weigh the tokens of ``query`` by the counts of ``snapshot``, by default the current state of the index."""
         snapshot = snapshot or self.bm25_index.snapshot()
         own = (self.weighting, self.k1, self.b, self.query_weights, self.delta)
@@ -377,7 +403,7 @@ class BM25Scorer(_Weighted, Leaf, Transformer):
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Score and order a ranking."""
         with pt.validate.any(inp, context=self) as validation:
-            for columns in TOPIC_FORMS:
+            for columns in INPUTS:
                 validation.result_frame(extra_columns=list(columns))
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
@@ -386,25 +412,27 @@ class BM25Scorer(_Weighted, Leaf, Transformer):
         codes, scores = pd.factorize(inp["qid"])[0], np.empty(len(inp))
         for number, query in enumerate(distinct_queries(inp).to_dict("records")):
             rows = np.flatnonzero(codes == number)
-            tokens = self.tokens_of(snapshot.read_query(query), snapshot)
+            tokens = self.tokens_of(read_query(query, snapshot), snapshot)
             scores[rows] = tokens.shares(documents[rows]).sum(axis=1)
         return ordered_by_score(inp, scores)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
         """Explain the contribution of each word and each formula's symbols of a query to the score of a document."""
         asked = read_asked(query, docno, self.label)
-        if all(is_missing(asked.row.get(name)) for name in ("query", "title", "body")):
+        if all(is_missing(asked.row.get(name)) for name in ("query", "title", "body", "query_toks")):
             raise AskedError(self.label, "the row has no query", "Give it `query`, or `title` and `body`.")
         snapshot = self.bm25_index.snapshot()
         post = snapshot.read_query(asked.row)
-        return explain_tokens(asked, post, self.tokens_of(post, snapshot), snapshot)
+        tokens = self.tokens_of(read_query(asked.row, snapshot), snapshot)
+        return explain_tokens(asked, post, tokens, snapshot)
 
 
 class BM25Retriever(_Weighted, SparseRetriever):
     """Ranks documents by BM25: queries to ``docno``, ``score``, ``rank``, with the query's columns.
 
     A query is ``title`` and ``body`` where a frame has them, else ``query``: HTML, or text with formulas between
-    dollars. Documents with the same score are in order of ``docno``. A blank query finds nothing, with a warning.
+    dollars. Where it has PyTerrier's ``query_toks``, it is these tokens with their weights instead. Documents with the
+    same score are in order of ``docno``. A blank query finds nothing, with a warning.
 
     Args:
         bm25_index: the index.
@@ -431,7 +459,7 @@ class BM25Retriever(_Weighted, SparseRetriever):
     """
 
     label, help_url = "BM25", SURVEY
-    inputs = TOPIC_FORMS
+    inputs = INPUTS
     outputs = ("docno", "score", "rank")
     checks: ClassVar[Mapping[str, Rule]] = {**SparseRetriever.checks, **OPTIONS}
 
@@ -455,12 +483,13 @@ class BM25Retriever(_Weighted, SparseRetriever):
     def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
         """Search with at least one query, each in one row."""
         snapshot = self.bm25_index.snapshot()
-        posts = [snapshot.read_query(row) for row in queries.to_dict("records")]
-        blank = [qid for qid, post in zip(queries["qid"], posts, strict=True) if not post.text.strip()]
+        asked = [read_query(row, snapshot) for row in queries.to_dict("records")]
+        texts = [query.text.strip() if isinstance(query, MathPost) else query for query in asked]
+        blank = [qid for qid, text in zip(queries["qid"], texts, strict=True) if not text]
         warn_of_queries(blank, "blank queries", "Give each a text in `query`, or in `title` and `body`.")
         found = []
-        for post in progress(posts, "BM25", "queries", verbose=self.verbose):
-            scores = self.tokens_of(post, snapshot).scores()
+        for query in progress(asked, "BM25", "queries", verbose=self.verbose):
+            scores = self.tokens_of(query, snapshot).scores()
             matching = np.flatnonzero(scores > 0)
             found.append(best_first(matching, scores[matching], self.num_results, snapshot.docnos))
         return ranking_frame(queries, found, docno=snapshot.docnos)

@@ -78,6 +78,21 @@ class Postings:
         """Return the documents that have a term, ascending."""
         return self.documents[self.offsets[term] : self.offsets[term + 1]]
 
+    def of_documents(self, documents: Rows) -> tuple[Rows, Rows, Rows]:
+        """Find the postings of some documents, by document and then term; all postings are read once.
+
+        Returns:
+            The document, the term and the count of each posting: int64 ``[n]``.
+        """
+        wanted = np.zeros(len(self.lengths), dtype=np.bool_)
+        wanted[documents] = True
+        starts = range(0, len(self.documents), BLOCK)
+        blocks = [start + np.flatnonzero(wanted[self.documents[start : start + BLOCK]]) for start in starts]
+        places = np.concatenate([np.zeros(0, np.int64), *blocks])
+        places = places[np.argsort(self.documents[places], kind="stable")]
+        terms = np.searchsorted(self.offsets, places, side="right") - 1
+        return self.documents[places].astype(np.int64), terms, self.counts[places].astype(np.int64)
+
     @classmethod
     def of_part(cls, part: StoredPart, prefix: str = "") -> Postings:
         """Memory-map the arrays of a part."""

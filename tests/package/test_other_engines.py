@@ -5,6 +5,7 @@
 
 import importlib
 import os
+import re
 import runpy
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -19,6 +20,7 @@ import pyterrier as pt
 import pytest
 
 import pyterrier_mathamr as mathamr
+from pyterrier_mathamr.sparse import TokenOptions
 
 NEEDED = os.environ.get("MATHAMR_BASELINES") == "required"
 ROOT = Path(__file__).parents[2]
@@ -193,3 +195,19 @@ def test_the_example_runs_with_terrier(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["rerank_terrier.py", "--terrier"])
     runpy.run_path(str(ROOT / "examples" / "rerank_terrier.py"), run_name="__main__")
     assert "| BM25 + MaxSim + document" in capsys.readouterr().out
+
+
+def test_rm3_gives_the_terms_and_weights_of_terrier(sample, tmp_path):
+    start_java()
+    clean = {post["docno"]: " ".join(re.findall(r"\b[a-z]{3,12}\b", post["text"].lower())) for post in sample.answers}
+    posts = [{"docno": docno, "text": text} for docno, text in clean.items()]
+    terrier, index = pt.terrier.TerrierIndex(str(tmp_path / "terrier")), mathamr.BM25Index(tmp_path / "ours")
+    terrier.index(posts)
+    index.indexer(tokens=TokenOptions(stem="porter", formulas=False)).index(posts)
+    topics = pd.DataFrame({"qid": list("12"), "query": ["does this series converge", "limit of a continuous function"]})
+    ranking = index.retriever(num_results=10)(topics)
+    for options in ({"fb_terms": 1000}, {"fb_terms": 1000, "fb_docs": 5, "fb_lambda": 0.3}):  # no ties at a cutoff
+        theirs = pt.rewrite.RM3(terrier.index_ref(), **options)(ranking)
+        for query, ours in zip(theirs["query"], index.rm3(**options)(ranking)["query_toks"], strict=True):
+            terms = dict(term.split("^") for term in query.split()[1:])
+            assert ours == pytest.approx({term: float(weight) for term, weight in terms.items()}, abs=1e-7)

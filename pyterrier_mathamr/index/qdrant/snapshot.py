@@ -96,6 +96,12 @@ class QdrantSnapshot(Backend):
         """Score some documents of each query exactly: float64 for each."""
         return [exact_scores(self, query, [own], field) for query, own in zip(queries.each(), numbers, strict=True)]
 
+    def sample(self, count: int) -> Numbers:
+        """Return the first points by id; ids are hashes, so these are any points."""
+        about = {"limit": count, "with_payload": False, "with_vectors": False}
+        points, _ = self.call("scroll", "reading some points", scroll_filter=self.visible(), **about)
+        return self.numbered([str(point.id) for point in points])
+
     def look_up(self, docnos: Sequence[str]) -> Numbers:
         """Look up the number of each document: -1 for one that is not in the collection."""
         ids = [point_id(docno) for docno in docnos]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pyterrier_mathamr._common.frames import best_places
-from pyterrier_mathamr.index.backend import Backend, ExactScores, Field, Hits, How, Numbers, Rows
+from pyterrier_mathamr.index.backend import Backend, ExactScores, Field, Hits, How, Numbers, Rows, evenly
 from pyterrier_mathamr.index.errors import EmbeddingError, check_model
 from pyterrier_mathamr.index.parts import Entry, IndexMeta, read_entries
 from pyterrier_mathamr.index.search.queries import QueryBatch
@@ -83,6 +83,13 @@ class ShardedSnapshot(Backend):
             for scores, of, own in zip(found, split, of_queries, strict=True):
                 scores[of[part][0]] = own
         return found
+
+    def sample(self, count: int) -> Numbers:
+        """Return so many documents, evenly spread in the order of indexing, part after part."""
+        orders = self._ask_all("in_order")
+        return evenly(
+            np.concatenate([orders[part] + base for part, base in enumerate(self.bases[:-1].tolist())]), count
+        )
 
     def look_up(self, docnos: Sequence[str]) -> Numbers:
         """Look up the number of each document: -1 for one that is in no part."""
