@@ -23,22 +23,55 @@ Rows = npt.NDArray[np.float32]
 Codes = npt.NDArray[np.int8]
 """Vectors quantized to int8 ``[r, d]``."""
 
+PackedCodes = npt.NDArray[np.uint8]
+"""Vectors quantized to four bits, two numbers in a byte, uint8 ``[r, d / 2]``: see :func:`unpack_codes`."""
+
+LEAST = -8
+"""The number whose four bits are all 0."""
+
+GROUP = 8
+"""Numbers that are packed together: byte ``j`` of four has number ``j`` in its low bits and number ``4 + j`` above."""
+
+_LOW = np.uint32(0x0F0F0F0F)
+
+
+def pack_codes(codes: Codes) -> PackedCodes:
+    """Pack codes from -8 to 7, as many in each row as a multiple of :data:`GROUP`, two in a byte."""
+    rows, width = codes.shape
+    halves = (codes - np.int8(LEAST)).view(np.uint8).reshape(rows, width // GROUP, 2, GROUP // 2)
+    codes_of_two: PackedCodes = halves[:, :, 0] | halves[:, :, 1] << np.uint8(4)
+    return codes_of_two.reshape(rows, width // 2)
+
+
+def unpack_codes(codes: Codes | PackedCodes, out: Codes | None = None) -> Codes:
+    """Return codes as int8 ``[r, d]``, by default in new memory; int8 codes as they are."""
+    if codes.dtype == np.int8:
+        return codes.view(np.int8)
+    into = np.empty((len(codes), 2 * codes.shape[1]), dtype=np.int8) if out is None else out
+    words = codes.view(np.uint32)
+    pairs = into.view(np.uint32).reshape(*words.shape, 2)
+    np.bitwise_and(words, _LOW, out=pairs[:, :, 0])
+    np.right_shift(words, 4, out=pairs[:, :, 1])
+    np.bitwise_and(pairs[:, :, 1], _LOW, out=pairs[:, :, 1])
+    into += np.int8(LEAST)
+    return into
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScaledRows:
-    """Vectors as int8 codes ``[r, d]`` and a scale for each, float32 ``[r]``: row ``i`` is ``scales[i] codes[i]``.
+    """Vectors as codes of 8 or 4 bits and a scale for each, float32 ``[r]``: row ``i`` is ``scales[i] codes[i]``.
 
     A scale has 17 significant bits, so that its product with a code is exact in float32, and rows that are read and
     stored again keep their bytes.
     """
 
-    codes: Codes
+    codes: Codes | PackedCodes
     scales: npt.NDArray[np.float32]
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> tuple[int, int]:
         """Rows and dimensions."""
-        return self.codes.shape
+        return len(self.codes), self.codes.shape[1] * (1 if self.codes.dtype == np.int8 else 2)
 
     def __len__(self) -> int:
         return len(self.codes)
