@@ -26,35 +26,29 @@ Codes = npt.NDArray[np.int8]
 PackedCodes = npt.NDArray[np.uint8]
 """Vectors quantized to four bits, two numbers in a byte, uint8 ``[r, d / 2]``: see :func:`unpack_codes`."""
 
-LEAST = -8
-"""The number whose four bits are all 0."""
-
 GROUP = 8
-"""Numbers that are packed together: byte ``j`` of four has number ``j`` in its low bits and number ``4 + j`` above."""
+"""The width of packed rows is a multiple, so that each half of a row has whole words of four bytes."""
 
-_LOW = np.uint32(0x0F0F0F0F)
+STEP = 16
+"""Codes of four bits are multiples of it, from -128 to 112."""
 
 
 def pack_codes(codes: Codes) -> PackedCodes:
-    """Pack codes from -8 to 7, as many in each row as a multiple of :data:`GROUP`, two in a byte."""
-    rows, width = codes.shape
-    halves = (codes - np.int8(LEAST)).view(np.uint8).reshape(rows, width // GROUP, 2, GROUP // 2)
-    codes_of_two: PackedCodes = halves[:, :, 0] | halves[:, :, 1] << np.uint8(4)
-    return codes_of_two.reshape(rows, width // 2)
+    """Pack codes of four bits: byte ``j`` of a row has code ``j`` in its low bits, and code ``d / 2 + j`` above."""
+    low, high = np.split(codes.view(np.uint8), 2, axis=1)
+    both: PackedCodes = low >> np.uint8(4) | high
+    return both
 
 
-def unpack_codes(codes: Codes | PackedCodes, out: Codes | None = None) -> Codes:
-    """Return codes as int8 ``[r, d]``, by default in new memory; int8 codes as they are."""
+def unpack_codes(codes: Codes | PackedCodes) -> Codes:
+    """Return codes as int8 ``[r, d]``: in new memory, or int8 codes as they are."""
     if codes.dtype == np.int8:
         return codes.view(np.int8)
-    into = np.empty((len(codes), 2 * codes.shape[1]), dtype=np.int8) if out is None else out
-    words = codes.view(np.uint32)
-    pairs = into.view(np.uint32).reshape(*words.shape, 2)
-    np.bitwise_and(words, _LOW, out=pairs[:, :, 0])
-    np.right_shift(words, 4, out=pairs[:, :, 1])
-    np.bitwise_and(pairs[:, :, 1], _LOW, out=pairs[:, :, 1])
-    into += np.int8(LEAST)
-    return into
+    rows, half = codes.shape
+    both = np.empty((rows, 2 * half), dtype=np.uint8)
+    np.multiply(codes, np.uint8(STEP), out=both[:, :half])  # the high bits are lost; numpy shifts ten times as slowly
+    np.bitwise_and(codes, np.uint8(0xF0), out=both[:, half:])
+    return both.view(np.int8)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

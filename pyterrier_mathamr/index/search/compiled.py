@@ -35,7 +35,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr.index.backend import GROUP, LEAST, Array, Numbers, Scores, pack_codes
+from pyterrier_mathamr.index.backend import GROUP, STEP, Array, Codes, Numbers, Scores, pack_codes
 
 from .int8 import CodedQueries, Coding
 from .queries import QueryBatch
@@ -166,7 +166,7 @@ class _ScanSource:
             self._multiply_groups(b.add(begin, start), some)
 
     def _lift(self, source: Any, size: Any) -> None:
-        """Copy words of codes to the scratch memory, with 128 added to each byte, or 8 to each that was packed."""
+        """Copy words of codes to the scratch memory, with 128 added to each byte."""
         b = self.b
         stored = b.lshr(size, self._number(1)) if self.packed else size
         whole = b.and_(stored, self._number(-LANES))
@@ -185,17 +185,18 @@ class _ScanSource:
         def each(value: int) -> Any:
             return self.ir.Constant(codes.type, [value] * LANES if lanes > 1 else value)
 
+        def lift(whole: Any, place: Any) -> None:
+            b.store(b.xor(whole, each(0x80808080)), self._at(self.of["scratch"], place, self.word), align=4)
+
         if not self.packed:
-            b.store(b.xor(codes, each(0x80808080)), self._at(self.of["scratch"], word, self.word), align=4)
-            return
-        halves = b.and_(codes, each(0x0F0F0F0F)), b.and_(b.lshr(codes, each(4)), each(0x0F0F0F0F))
+            return lift(codes, word)
+        halves = tuple(b.and_(shifted, each(0xF0F0F0F0)) for shifted in (b.shl(codes, each(4)), codes))
         if lanes > 1:  # the low bits of a word become the word before that of its high bits
             order = [lane + LANES * high for lane in range(LANES) for high in range(2)]
             orders = (self.ir.Constant(self.ints, order[start : start + LANES]) for start in (0, LANES))
             halves = tuple(b.shuffle_vector(*halves, lanes_of) for lanes_of in orders)
         for half, at in zip(halves, (0, lanes), strict=True):
-            place = b.add(b.shl(word, self._number(1)), self._number(at))
-            b.store(half, self._at(self.of["scratch"], place, self.word), align=4)
+            lift(half, b.add(b.shl(word, self._number(1)), self._number(at)))
 
     def _multiply_groups(self, base: Any, rows: Any) -> None:
         """Multiply the rows in the scratch memory with few query rows, or with two groups of them at a time."""
@@ -397,11 +398,10 @@ class CompiledScan:
         self.words = width // _FOUR
         self.few = rows if rows <= FEW and width % _LINE == 0 else 0
         asked = np.zeros((columns.groups * LANES, width), dtype=np.int8)
-        asked[:rows] = coded.codes
+        asked[:rows] = _in_packed_order(coded.codes) if coding.packed else coded.codes
         by_word = asked.reshape(columns.groups, LANES, self.words, _FOUR).transpose(0, 2, 1, 3)
         self.asked = _aligned(asked if self.few else by_word)  # [groups, words, 16, 4]
-        added = -LEAST if coding.packed else 128
-        self.bias = _aligned(-added * asked.sum(axis=1, dtype=np.int32))
+        self.bias = _aligned(-128 * asked.sum(axis=1, dtype=np.int32))  # the codes have 128 added
         self.factors = columns.factors(coded)
 
     def fill(self, first: int, last: int, scores: Scores) -> None:
@@ -414,6 +414,12 @@ class CompiledScan:
         asked: tuple[Array, ...] = self.asked, self.bias, columns.starts, columns.slots, self.factors
         numbers = (first, last, self.words, self.few, columns.groups, len(columns.starts) - 1, scores.shape[1])
         self.function(*map(_at, (*documents, *asked, scores, best, scratch, lines)), *numbers)
+
+
+def _in_packed_order(codes: Codes) -> Codes:
+    """Order the words of query rows as rows are unpacked: each word of the first half before its own of the second."""
+    halves = codes.reshape(len(codes), 2, codes.shape[1] // GROUP, _FOUR)
+    return halves.swapaxes(1, 2).reshape(codes.shape)
 
 
 def _at(array: Array) -> int:
@@ -444,7 +450,7 @@ def _right_for(
     lengths = (1,) * (2 * TILE + 3) if single else (1, 7, 8, 9, 2 * CHUNK + 3)
     offsets, ends = (np.cumsum([0, *of], dtype=np.int64) for of in (lengths, sizes))
     codes, asked = (rng.integers(-127, 128, (of[-1], dimensions)).astype(np.int8) for of in (offsets, ends))
-    codes = codes % 16 + np.int8(LEAST) if packed else codes
+    codes = codes // STEP * STEP if packed else codes
     queries = QueryBatch(asked.astype(np.float32), ends, None, np.ones(len(sizes)))
     ones = np.ones(len(asked), dtype=np.float32)
     scores = np.empty((len(sizes), len(lengths)), dtype=np.float32)

@@ -36,6 +36,7 @@ import numpy.typing as npt
 from pyterrier_mathamr._common.running.resources import one_torch_thread
 from pyterrier_mathamr._common.running.shared import shared
 from pyterrier_mathamr.index.backend import (
+    STEP,
     Codes,
     Numbers,
     PackedCodes,
@@ -122,7 +123,8 @@ def packed_rows(rows: Rows) -> ScaledRows:
         better = fits[1][0] ** 2 / fits[1][1] > fits[0][0] ** 2 / fits[0][1]
         chosen = np.where(better[:, None], clipped, whole)
         along, squares = np.where(better, fits[1], fits[0])
-        codes[some], scales[some] = pack_codes(chosen.astype(np.int8)), steps * (along / squares)
+        codes[some] = pack_codes((STEP * chosen).astype(np.int8))
+        scales[some] = steps * (along / squares) / STEP
     return ScaledRows(codes, _rounded(scales))
 
 
@@ -461,10 +463,7 @@ class CodeScan:
 
         if codes.dtype == torch.int8:
             return codes
-        rows, width = codes.shape
-        into = self.memory.take("codes", rows, width // 2).view(torch.int8)  # 4 bytes each, [r, 2 width]
-        unpack_codes(codes.numpy(), into.numpy())
-        return into
+        return torch.from_numpy(unpack_codes(codes.numpy()))
 
     def _scaled(self, products: Tensor, start: int) -> Tensor:
         """Multiply products, ``[r, T]``, by the scales of their rows, if they have any."""

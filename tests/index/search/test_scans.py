@@ -125,7 +125,7 @@ def test_documents_of_a_tile_and_of_a_chunk_have_the_scores_that_torch_finds(chu
     codes[offsets[1:] - 1] = np.array([[127], [-127], [127]])  # the greatest number, in the last row
     of = QueryBatch(np.sign(rng.standard_normal((ends[-1], width))).astype(np.float32), np.array(ends))
     scales = rng.uniform(0.1, 1, len(codes)).astype(np.float32)
-    for stored, row_scales in ((codes, None), (codes, scales), (pack_codes(codes % 16 - 8), scales)):
+    for stored, row_scales in ((codes, None), (codes, scales), (pack_codes(codes // 16 * 16), scales)):
         coding = int8.Coding(stored, np.ones(width, dtype=np.float32), np.ones(2), row_scales)
         coded = int8.encode_queries(of, coding.scales, coding.bounds)
         one, other = (by_codes(scan, coding, offsets, coded, of) for scan in ("int8 compiled", "int8 by torch"))
