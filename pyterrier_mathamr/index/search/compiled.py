@@ -13,6 +13,8 @@ adds them up. Products stay in registers, where the maximum of each document is 
                                                                              has a scale
     each query:  sum of greatest times factors          ->  its score        float32
 
+Four-bit codes become whole bytes on the way to the scratch memory.
+
 A document's last tile repeats its last row until it is full, which changes no maximum, so the last register has the
 products of the document's own row. Where all documents have one row, as formulas do, a tile is eight documents, and
 there is no maximum to find.

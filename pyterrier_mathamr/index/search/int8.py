@@ -10,6 +10,9 @@ Rows that are stored as int8 have a scale ``r`` each, ``x = r c``, and only the 
 
     |q · x - r t (u · c)|  <=  ‖q - t u‖ max‖x‖
 
+Rows that are stored as int4 are the same with fewer values of ``c``, the multiples of 16. They are unpacked to int8, a
+block at a time.
+
 Codes are multiplied block by block, by a private function of torch (``_int_mm``) that is tested before it is used::
 
     [D * n, d] @ [d, T]  ->  [D * n, T]  --max over n-->  [D, T]  --factors of each query's rows-->  [queries, D]
