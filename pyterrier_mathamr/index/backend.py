@@ -27,7 +27,7 @@ PackedCodes = npt.NDArray[np.uint8]
 """Vectors quantized to four bits, two numbers in a byte, uint8 ``[r, d / 2]``: see :func:`unpack_codes`."""
 
 GROUP = 8
-"""The width of packed rows is a multiple, so that each half of a row has whole words of four bytes."""
+"""The width of packed rows is a multiple of it, so that each half of a row has whole words of four bytes."""
 
 STEP = 16
 """Codes of four bits are multiples of it, from -128 to 112."""

@@ -246,7 +246,7 @@ class IndexMeta:
         dimensions, name = detail(details, "dimensions", int, path), detail(details, "dtype", str, path)
         model = None if details.get("model") is None else detail(details, "model", str, path)
         dtype = next((known for known in DTYPES if known == name), None)
-        if dtype is None or dimensions < 0 or (dtype == "int4" and dimensions % GROUP):
+        if dtype is None or dimensions < 0:
             raise DamagedError(path, f"rows of {dimensions} numbers of {name!r:.80}")
         return cls(dimensions, model, dtype, tuple(detail(details, "keep", list, path) if "keep" in details else ()))
 

@@ -191,7 +191,8 @@ class _ScanSource:
             b.store(b.xor(whole, each(0x80808080)), self._at(self.of["scratch"], place, self.word), align=4)
 
         if not self.packed:
-            return lift(codes, word)
+            lift(codes, word)
+            return
         halves = tuple(b.and_(shifted, each(0xF0F0F0F0)) for shifted in (b.shl(codes, each(4)), codes))
         if lanes > 1:  # the low bits of a word become the word before that of its high bits
             order = [lane + LANES * high for lane in range(LANES) for high in range(2)]

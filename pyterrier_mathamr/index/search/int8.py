@@ -10,8 +10,8 @@ Rows that are stored as int8 have a scale ``r`` each, ``x = r c``, and only the 
 
     |q · x - r t (u · c)|  <=  ‖q - t u‖ max‖x‖
 
-Rows that are stored as int4 are the same with fewer values of ``c``, the multiples of 16. They are unpacked to int8, a
-block at a time.
+Rows that are stored as int4 are the same, but each ``c`` is a multiple of 16. They are unpacked to int8, a block at a
+time.
 
 Codes are multiplied block by block, by a private function of torch (``_int_mm``) that is tested before it is used::
 
@@ -114,7 +114,7 @@ _CLIPPED = 0.8
 def packed_rows(rows: Rows) -> ScaledRows:
     """Quantize each row to four bits with a separate scale, the better of two, fitted to the codes by least squares.
 
-    Rows that were quantized before keep their codes and scales, as the first of both has no error for them.
+    Rows that were quantized before keep their codes and scales, since the first scale has no error for them.
     """
     codes, scales = np.empty((len(rows), rows.shape[1] // 2), dtype=np.uint8), np.empty(len(rows), dtype=np.float32)
     for start in range(0, len(rows), BLOCK_ROWS):
