@@ -516,8 +516,8 @@ class DocumentIndexer(ArtifactIndexer):
             refused.
         dtype: how rows are stored. By default, rows of 256 numbers and more, as of text encoders, are ``int8`` with a
             scale each, a fifth of the size of ``float32``, and scores are rounded a little; shorter rows are
-            ``float32``. ``float16`` is between the two. ``int4`` needs half the space of ``int8`` and finds 98 % of the
-            best documents; the width of rows must be a multiple of 8. ``append`` keeps the dtype of the index.
+            ``float32``. ``float16`` is between the two. ``int4`` needs half the space of ``int8`` and finds 97 to 98 %
+            of the best documents; the width of rows must be a multiple of 8. ``append`` keeps the dtype of the index.
         keep: columns to keep of each document for ``where=`` of retrievers: text, numbers or lists of them. ``append``
             keeps the columns of the index.
         resume: keep finished parts if the build is interrupted, and continue one that was, with the same documents and
@@ -556,8 +556,8 @@ class FormulaIndexer(ArtifactIndexer):
             refused.
         dtype: how rows are stored. By default, rows of 256 numbers and more, as of text encoders, are ``int8`` with a
             scale each, a fifth of the size of ``float32``, and scores are rounded a little; shorter rows are
-            ``float32``. ``float16`` is between the two. ``int4`` needs half the space of ``int8`` and finds 98 % of the
-            best documents; the width of rows must be a multiple of 8. ``append`` keeps the dtype of the index.
+            ``float32``. ``float16`` is between the two. ``int4`` needs half the space of ``int8`` and finds 97 to 98 %
+            of the best documents; the width of rows must be a multiple of 8. ``append`` keeps the dtype of the index.
         keep: columns to keep of each document for ``where=`` of retrievers: text, numbers or lists of them. ``append``
             keeps the columns of the index.
         resume: keep finished parts if the build is interrupted, and continue one that was, with the same documents and
