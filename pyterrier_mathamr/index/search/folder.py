@@ -30,7 +30,7 @@ from pyterrier_mathamr._common.errors import require
 from pyterrier_mathamr._common.running.processes import usable_cores
 from pyterrier_mathamr._common.running.resources import on_threads
 from pyterrier_mathamr.index.backend import Backend, ExactScores, Field, Hits, How, Numbers, Scores, Weights
-from pyterrier_mathamr.index.parts import IndexMeta, Shard, VectorParts
+from pyterrier_mathamr.index.parts import CODES, IndexMeta, Shard, VectorParts
 from pyterrier_mathamr.index.subsets import kept_columns, read_where
 from pyterrier_mathamr.store import DamagedError, Kind
 from pyterrier_mathamr.store import Snapshot as StoredSnapshot
@@ -71,12 +71,9 @@ class FolderSnapshot(StoredSnapshot, VectorParts, Backend):
         super().__init__(path, kind)
         self.meta = IndexMeta.read(self.manifest.details, path)
         for shard in self.shards:
-            rows = shard.part["rows"]
-            if rows.shape[1] != self.meta.dimensions or rows.dtype.name != self.meta.dtype:
-                raise DamagedError(
-                    shard.part.path,
-                    f"its rows are {rows.dtype}{list(rows.shape)}, not {self.meta.dtype}[r, {self.meta.dimensions}]",
-                )
+            rows, expected = (f"{of.dtype}[r, {of.dimensions}]" for of in (shard, self.meta))
+            if rows != expected:
+                raise DamagedError(shard.part.path, f"its rows are {rows}, not {expected}")
 
     def select(self, queries: QueryBatch, k: int, field: Field, how: How) -> list[Hits]:
         """Find the best ``k`` documents of each query among candidates, which by exact search contain all of them."""
@@ -156,7 +153,7 @@ def exact_candidates(
             for of_query, found, error in zip(best, scores, errors.tolist(), strict=True):
                 of_query.add(shard, found, error)
 
-        coded = field == "all" or (snapshot.kind.type == "formula_index" and snapshot.meta.dtype == "int8")
+        coded = field == "all" or (snapshot.kind.type == "formula_index" and snapshot.meta.dtype in CODES)
         if coded and (device or _codes_pay(snapshot, k)):
             scan_codes(snapshot.shards, group, device, add)
             if len(group) == 1:
@@ -353,8 +350,9 @@ def scan_codes(
 
 
 def _compiled(shard: Shard) -> Callable[..., None] | None:
-    codes, row_scales = shard.coding.codes, shard.coding.row_scales
-    return compiled(codes.shape[1], row_scales is not None, len(codes) == len(shard))
+    coding = shard.coding
+    single = len(coding.codes) == len(shard)
+    return compiled(shard.dimensions, coding.row_scales is not None, single, coding.packed)
 
 
 def _scan_of(

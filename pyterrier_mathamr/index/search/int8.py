@@ -10,6 +10,9 @@ Rows that are stored as int8 have a scale ``r`` each, ``x = r c``, and only the 
 
     |q · x - r t (u · c)|  <=  ‖q - t u‖ max‖x‖
 
+Rows that are stored as int4 are the same, but each ``c`` is a multiple of 16. They are unpacked to int8, a block at a
+time.
+
 Codes are multiplied block by block, by a private function of torch (``_int_mm``) that is tested before it is used::
 
     [D * n, d] @ [d, T]  ->  [D * n, T]  --max over n-->  [D, T]  --factors of each query's rows-->  [queries, D]
@@ -35,7 +38,18 @@ import numpy.typing as npt
 
 from pyterrier_mathamr._common.running.resources import one_torch_thread
 from pyterrier_mathamr._common.running.shared import shared
-from pyterrier_mathamr.index.backend import Codes, Numbers, Rows, ScaledRows, Scores, Weights
+from pyterrier_mathamr.index.backend import (
+    STEP,
+    Codes,
+    Numbers,
+    PackedCodes,
+    Rows,
+    ScaledRows,
+    Scores,
+    Weights,
+    pack_codes,
+    unpack_codes,
+)
 
 from .maxsim import BLOCK_ROWS, run_bounds
 from .queries import QueryBatch
@@ -52,10 +66,15 @@ _SLACK = 1 + 1e-5  # covers that the norms themselves are computed in floating p
 class Coding(NamedTuple):
     """The rows of a shard as codes."""
 
-    codes: Codes  # [r, d]
+    codes: Codes | PackedCodes  # [r, d], or [r, d / 2]
     scales: npt.NDArray[np.float32]  # [d]
     bounds: Weights  # the greatest lengths of e and of c; with row scales, 0 and that of x
     row_scales: npt.NDArray[np.float32] | None = None  # [r]
+
+    @property
+    def packed(self) -> bool:
+        """Whether the codes have four bits."""
+        return self.codes.dtype == np.uint8
 
 
 def encode_rows(rows: Rows) -> tuple[Codes, npt.NDArray[np.float32], npt.NDArray[np.float64]]:
@@ -79,15 +98,45 @@ _LOW_BITS = 7
 
 def scaled_rows(rows: Rows) -> ScaledRows:
     """Quantize each row to int8 with a separate scale: its greatest number becomes 127 or -127."""
-    scales = (np.abs(rows).max(axis=1) / np.float32(_GREATEST)).astype(np.float32)
-    bits = scales.view(np.uint32)  # to 17 significant bits, so that a product with a code is exact
-    bits += np.uint32(1 << _LOW_BITS - 1)
-    bits &= np.uint32(2**32 - (1 << _LOW_BITS))
+    scales = _rounded(np.abs(rows).max(axis=1) / np.float32(_GREATEST))
     codes = np.empty(rows.shape, dtype=np.int8)
     for start in range(0, len(rows), _PIECE):
         some = slice(start, start + _PIECE)
         codes[some] = np.clip(np.rint(rows[some] / scales[some, None]), -_GREATEST, _GREATEST)
     return ScaledRows(codes, scales)
+
+
+_GREATEST_PACKED = 7
+_CLIPPED = 0.8
+"""The share of a row's greatest number that becomes 7 where that leaves a smaller error, as for most rows."""
+
+
+def packed_rows(rows: Rows) -> ScaledRows:
+    """Quantize each row to four bits with a separate scale, the better of two, fitted to the codes by least squares.
+
+    Rows that were quantized before keep their codes and scales, since the first scale has no error for them.
+    """
+    codes, scales = np.empty((len(rows), rows.shape[1] // 2), dtype=np.uint8), np.empty(len(rows), dtype=np.float32)
+    for start in range(0, len(rows), BLOCK_ROWS):
+        some = slice(start, start + BLOCK_ROWS)
+        steps = np.abs(rows[some]).max(axis=1) / np.float32(_GREATEST_PACKED)
+        scaled = rows[some] / steps[:, None]
+        whole, clipped = (np.clip(np.rint(scaled / of), -_GREATEST_PACKED, _GREATEST_PACKED) for of in (1, _CLIPPED))
+        fits = [(np.einsum("ij,ij->i", scaled, of), np.einsum("ij,ij->i", of, of)) for of in (whole, clipped)]
+        better = fits[1][0] ** 2 / fits[1][1] > fits[0][0] ** 2 / fits[0][1]
+        chosen = np.where(better[:, None], clipped, whole)
+        along, squares = np.where(better, fits[1], fits[0])
+        codes[some] = pack_codes((STEP * chosen).astype(np.int8))
+        scales[some] = steps * (along / squares) / STEP
+    return ScaledRows(codes, _rounded(scales))
+
+
+def _rounded(scales: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Round scales to 17 significant bits, so that a product with a code is exact."""
+    bits = scales.view(np.uint32)
+    bits += np.uint32(1 << _LOW_BITS - 1)
+    bits &= np.uint32(2**32 - (1 << _LOW_BITS))
+    return scales
 
 
 @dataclass(frozen=True)
@@ -262,13 +311,14 @@ _WIDE = 32  # columns from which torch finds maxima over rows at full speed
 _PAIRED = 4  # rows from which it pays to lay two side by side if there are fewer columns
 
 
-def on_device(codes: Codes, device: str) -> Tensor:
-    """Copy codes to a device, padded with zeros: its product needs multiples of 8 columns and at least 17 rows."""
+def on_device(codes: Codes | PackedCodes, device: str) -> Tensor:
+    """Copy codes to a device as int8, padded with zeros: its product needs multiples of 8 columns, at least 17 rows."""
     import torch
 
-    rows, width = codes.shape
+    whole = unpack_codes(codes)
+    rows, width = whole.shape
     padded = torch.zeros((rows + ALIGNED + 1, width + -width % 8), dtype=torch.int8, device=device)
-    padded[:rows, :width] = torch.from_numpy(codes).to(device)
+    padded[:rows, :width] = torch.from_numpy(whole).to(device)
     return padded
 
 
@@ -310,7 +360,7 @@ class CodeScan:
         self.row_scales = None if row_scales is None else row_scales.unsqueeze(1)  # [r, 1]
         self.kept = torch.int32 if row_scales is None else torch.float32  # the type of the maxima
         self.runs = run_bounds(offsets) if runs is None else runs
-        columns, self.width = len(coded.codes), codes.shape[1]
+        columns, self.width = len(coded.codes), codes.shape[1] * (1 if codes.dtype == torch.int8 else 2)
         self.columns = columns + -columns % (ALIGNED if padded or columns <= ALIGNED else _WIDE)
         asked = np.zeros((self.columns, self.width), dtype=np.int8)
         asked[:columns, : coded.codes.shape[1]] = coded.codes
@@ -374,13 +424,13 @@ class CodeScan:
         out = self.memory.take("products", min(rows, len(codes)), self.columns)
         products = out.view(-1, length, self.columns)
         if self.asked_twice is not None and not rows % 2 and not len(codes) % 2:  # two rows side by side as one
-            codes, asked, rows = codes.view(-1, 2 * self.width), self.asked_twice, rows // 2
+            codes, asked, rows = codes.view(-1, 2 * codes.shape[1]), self.asked_twice, rows // 2
             out = out.view(-1, 2 * self.columns)
         parts = zip(torch.split(codes, rows), torch.split(best, block), strict=True)
         for (some, into), at in zip(parts, range(0, len(best), block), strict=True):
             if len(into) < block:
                 out, products = out[: len(some)], products[: len(into)]
-            self.product(some, asked, out)
+            self.product(self._unpacked(some), asked, out)
             scaled = self._scaled(products.view(-1, self.columns), row + at * length).view_as(products)
             self._reduce(scaled, into, None if own is None else own[at : at + block])
 
@@ -407,8 +457,16 @@ class CodeScan:
             products = self.product(self.codes[start : max(end, start + ALIGNED + 1)], self.asked)[: end - start]
         else:
             out = self.memory.take("products", end - start, self.columns)
-            products = self.product(self.codes[start:end], self.asked, out)
+            products = self.product(self._unpacked(self.codes[start:end]), self.asked, out)
         return self._scaled(products, start)
+
+    def _unpacked(self, codes: Tensor) -> Tensor:
+        """Return some rows of codes as int8."""
+        import torch
+
+        if codes.dtype == torch.int8:
+            return codes
+        return torch.from_numpy(unpack_codes(codes.numpy()))
 
     def _scaled(self, products: Tensor, start: int) -> Tensor:
         """Multiply products, ``[r, T]``, by the scales of their rows, if they have any."""

@@ -27,6 +27,7 @@ from pyterrier_mathamr.index.backend import (
     Scores,
     StoredRows,
     Weights,
+    unpack_codes,
 )
 
 from .queries import QueryBatch
@@ -99,10 +100,13 @@ class Workspace:
         """Multiply some rows with all columns: ``[r, d]`` to float32 ``[r, T]``."""
         if len(rows) > len(self._products):
             self._rows, self._products = (np.empty((len(rows), of), dtype=np.float32) for of in self.columns.shape)
-        if isinstance(rows, ScaledRows) or rows.dtype != np.float32:
-            rows = widened(rows, self._rows[: len(rows)])
-        product: Rows = np.matmul(rows, self.columns, out=self._products[: len(rows)])
-        return product
+        wide, product = self._rows[: len(rows)], self._products[: len(rows)]
+        if isinstance(rows, ScaledRows):  # it costs less to scale the products than the rows
+            np.copyto(wide, unpack_codes(rows.codes))
+            np.matmul(wide, self.columns, out=product)
+            product *= rows.scales[:, None]
+            return product
+        return np.matmul(rows if rows.dtype == np.float32 else widened(rows, wide), self.columns, out=product)
 
 
 def _score_block(rows: StoredRows, offsets: Numbers, workspace: Workspace, queries: QueryBatch) -> Scores:
@@ -165,7 +169,7 @@ def widened(rows: StoredRows, out: Rows | None = None) -> Rows:
     """Convert rows to float32, by default in new memory; float16 by torch, four times as fast as by numpy."""
     into = np.empty(rows.shape, dtype=np.float32) if out is None else out
     if isinstance(rows, ScaledRows):
-        return np.multiply(rows.codes, rows.scales[:, None], out=into)
+        return np.multiply(unpack_codes(rows.codes), rows.scales[:, None], out=into)
     if rows.dtype == np.float32:
         into[:] = rows
         return into
@@ -191,7 +195,9 @@ def score_pieces(query: QueryBatch, pieces: Iterable[tuple[StoredRows, Numbers]]
     blend = None if asked.document_weights is None else float(asked.document_weights[0])
     scores = [np.empty(0)]
     for rows, offsets in pieces:
-        values, scales = (rows.codes, rows.scales) if isinstance(rows, ScaledRows) else (widened(rows), None)
+        values, scales = (
+            (unpack_codes(rows.codes), rows.scales) if isinstance(rows, ScaledRows) else (widened(rows), None)
+        )
         scores.append(exact_maxsim(asked.rows, values, offsets, asked.weights, blend, scales))
     return np.concatenate(scores)
 

@@ -108,8 +108,8 @@ def test_additions_are_stored_in_the_index_s_form_and_another_form_is_refused(tm
     assert folder_bytes(index.path) == before
     index.indexer("overwrite").index(documents([3]))
     assert index.snapshot().meta.dtype == "float32"
-    with pytest.raises(ConfigError, match=r"dtype='int4'.*'float32' or 'float16' or 'int8'"):
-        index.indexer(dtype="int4")
+    with pytest.raises(ConfigError, match=r"dtype='int2'.*'float32' or 'float16' or 'int8' or 'int4'"):
+        index.indexer(dtype="int2")
 
 
 def test_merging_keeps_the_dtype_converts_where_it_is_asked_to_and_refuses_to_choose(tmp_path, documents):

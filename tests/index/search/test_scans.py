@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.index.backend import ScaledRows
+from pyterrier_mathamr.index.backend import ScaledRows, pack_codes
 from pyterrier_mathamr.index.search import compiled, folder, int8, maxsim
 from pyterrier_mathamr.index.search.queries import QueryBatch
 
@@ -19,7 +19,7 @@ here = pytest.mark.skipif(
     compiled.compiled(32) is None, reason="there is no llvmlite, or the processor lacks AVX-512 VNNI"
 )
 SCANS = ["float32", "int8 by torch", *(["int8 compiled"] if compiled.compiled(32) else [])]
-SCANS += [f"{scan}, row scales" for scan in SCANS[1:]]
+SCANS += [f"{scan}, {stored}" for scan in SCANS[1:] for stored in ("row scales", "four bits")]
 
 
 def asked(rng: np.random.Generator, lengths: list[int], d: int, weighted: bool) -> QueryBatch:
@@ -34,14 +34,16 @@ def scanned(scan: str, rows: np.ndarray, offsets: np.ndarray, queries: QueryBatc
     if scan == "float32":
         longest = float(np.linalg.norm(rows, axis=1).max())
         return maxsim.scan(rows, offsets, queries), maxsim.float32_error(queries, longest, rows.shape[1])
-    coding = int8.Coding(*int8.encode_rows(rows)) if "row scales" not in scan else coding_of(stored(scan, rows))
+    kept = stored(scan, rows)
+    coding = coding_of(kept) if isinstance(kept, ScaledRows) else int8.Coding(*int8.encode_rows(rows))
     coded = int8.encode_queries(queries, coding.scales, coding.bounds)
     return by_codes(scan, coding, offsets, coded, queries), coded.errors
 
 
 def stored(scan: str, rows: np.ndarray) -> np.ndarray | ScaledRows:
     """Return the rows as an index stores them whose scan this is."""
-    return int8.scaled_rows(rows) if "row scales" in scan else rows
+    quantize = {"row scales": int8.scaled_rows, "four bits": int8.packed_rows}.get(scan.partition(", ")[2])
+    return quantize(rows) if quantize else rows
 
 
 def coding_of(rows: ScaledRows) -> int8.Coding:
@@ -57,7 +59,7 @@ def by_codes(scan: str, coding, offsets, coded, queries) -> np.ndarray:
     scores = np.empty((len(queries), len(offsets) - 1), dtype=np.float32)
     if scan.startswith("int8 compiled"):
         single = len(coding.codes) == scores.shape[1]
-        function = compiled.compiled(coding.codes.shape[1], coding.row_scales is not None, single)
+        function = compiled.compiled(len(coding.scales), coding.row_scales is not None, single, coding.packed)
         run = compiled.CompiledScan(function, coding, offsets, coded, compiled.Columns(queries))
     else:
         scales = None if coding.row_scales is None else torch.from_numpy(coding.row_scales)
@@ -86,7 +88,8 @@ def true_scores(rows: np.ndarray, offsets: np.ndarray, queries: QueryBatch) -> n
     seed=st.integers(0, 1000),
 )
 def test_every_score_is_within_the_stated_error(scan, lengths, queries, d, scale, weighted, seed):
-    d = 4 * -(-d // 4) if scan.startswith("int8 compiled") else d  # it needs whole words
+    words = 8 if scan.endswith("four bits") else 4 if scan.startswith("int8 compiled") else 1  # numbers in whole words
+    d = words * -(-d // words)
     rng = np.random.default_rng(seed)
     rows = (rng.standard_normal((sum(lengths), d)) * rng.uniform(0.01, 3, d) * 10.0**scale).astype(np.float32)
     offsets, batch = np.cumsum([0, *lengths]), asked(rng, queries, d, weighted)
@@ -121,8 +124,9 @@ def test_documents_of_a_tile_and_of_a_chunk_have_the_scores_that_torch_finds(chu
     codes = rng.integers(-127, 128, (offsets[-1], width)).astype(np.int8)
     codes[offsets[1:] - 1] = np.array([[127], [-127], [127]])  # the greatest number, in the last row
     of = QueryBatch(np.sign(rng.standard_normal((ends[-1], width))).astype(np.float32), np.array(ends))
-    for row_scales in (None, rng.uniform(0.1, 1, len(codes)).astype(np.float32)):
-        coding = int8.Coding(codes, np.ones(width, dtype=np.float32), np.ones(2), row_scales)
+    scales = rng.uniform(0.1, 1, len(codes)).astype(np.float32)
+    for stored, row_scales in ((codes, None), (codes, scales), (pack_codes(codes // 16 * 16), scales)):
+        coding = int8.Coding(stored, np.ones(width, dtype=np.float32), np.ones(2), row_scales)
         coded = int8.encode_queries(of, coding.scales, coding.bounds)
         one, other = (by_codes(scan, coding, offsets, coded, of) for scan in ("int8 compiled", "int8 by torch"))
         assert one == pytest.approx(other, rel=1e-5)
@@ -132,7 +136,7 @@ def test_blocks_of_any_size_give_the_same_scores(monkeypatch):
     rng = np.random.default_rng(0)
     rows, offsets = rng.standard_normal((400, 8)).astype(np.float32), np.array([0, 1, 2, 5, 8, 11, 31, 51, 151, 400])
     batch = QueryBatch(rows[:20] + 1, np.array([0, 3, 20]), None, np.array([0.5, -2.0]))
-    scans = ("int8 by torch", "int8 by torch, row scales")
+    scans = ("int8 by torch", "int8 by torch, row scales", "int8 by torch, four bits")
     whole = [scanned(scan, rows, offsets, batch)[0] for scan in scans]
     for made, best in ((1, 1), (100, 1), (1000, 500), (1000, 1 << 16)):
         monkeypatch.setattr(int8, "FEW_PRODUCTS", made)
@@ -173,7 +177,7 @@ def test_only_a_compiled_function_that_is_right_is_used(monkeypatch):
     assert compiled.compiled.__wrapped__(30) is None  # not a number of whole words
     with monkeypatch.context() as patch:
         patch.setattr(llvmlite.binding, "get_host_cpu_features", lambda: {"avx2": True})
-        assert compiled._compile.__wrapped__(False, False) is None
+        assert compiled._compile.__wrapped__(False, False, False) is None
     monkeypatch.setattr(compiled, "_compile", lambda *of: lambda *of: None)
     assert compiled.compiled.__wrapped__(32) is None
 
