@@ -109,4 +109,4 @@ def run_formula_topics(
         about={MEASURES: f"{measure}; ± is the standard error."},
         notes=("A renamed topic has other letters for its variables, the same in its formula and its question.",),
         values={"task-2-letters-by-topic": pd.concat(values)},
-    ).write(workdir)
+    ).write(Path(workdir))
