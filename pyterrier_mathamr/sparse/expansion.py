@@ -52,8 +52,8 @@ class RM3(Leaf, Transformer):
 
     Example::
 
-        bm25 = index.retriever()
-        bm25 >> index.rm3(fb_terms=10, fb_docs=3) >> bm25
+        bm25 = bm25_index.retriever()
+        bm25 >> bm25_index.rm3(fb_terms=10, fb_docs=3) >> bm25
     """
 
     label, help_url = "RM3", "https://trec.nist.gov/pubs/trec13/papers/umass.novelty.hard.pdf"

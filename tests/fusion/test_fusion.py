@@ -162,7 +162,8 @@ def test_a_query_in_several_rows_is_searched_once_and_one_that_finds_nothing_kee
 def test_the_frames_that_all_parts_accept_are_accepted(tmp_path: Path) -> None:
     index = BM25Index(tmp_path / "i").index([{"docno": "1", "text": "odd prime"}, {"docno": "2", "text": "odd"}])
     fusion = ZScoreFusion(index.retriever(), index.retriever(k1=0.5))
-    assert pt.inspect.transformer_inputs(fusion) == [["qid", *columns] for columns in TOPIC_FORMS]
+    forms = [*TOPIC_FORMS, ("query_toks",)]
+    assert pt.inspect.transformer_inputs(fusion) == [["qid", *columns] for columns in forms]
     topics = pd.DataFrame({"qid": ["1"], "title": ["Prime"], "body": ["<p>odd</p>"]})
     assert fusion(topics)["docno"].tolist() == ["1", "2"]
     assert list(pt.inspect.subtransformers(fusion)) == ["systems"]

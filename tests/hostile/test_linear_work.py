@@ -22,7 +22,7 @@ from pyterrier_mathamr.posts import MathPassager, post_from_any, post_from_html,
 from pyterrier_mathamr.sparse import TokenOptions
 from pyterrier_mathamr.sparse.tokens import post_tokens
 
-SMALL = 60  # repetitions
+SMALL = 40  # repetitions; with fewer, one scan for each character would be within the bounds
 PLAIN = TokenOptions(stem=False)  # the stemmer is native
 
 
