@@ -313,6 +313,13 @@ def test_the_formulas_of_a_title_are_marked_in_it_and_only_others_are_listed_bel
     assert title.evaluate_all("all => all.map((each) => each.dataset.latex)") == ["u^5+v^5=w^5", "u^5+v^5>0"]
 
 
+def test_a_formula_that_a_card_s_sentence_shows_is_marked_there_and_not_listed_again(page) -> None:
+    ask(page, r"\frac{?a}{?b^2}")
+    card = page.locator("article", has_text="Gaussian integral")
+    shown = card.locator(".formula").evaluate_all("all => all.map((each) => each.dataset.latex)")
+    assert len(shown) == len(set(shown)) == card.locator(".formula.similar").count() == 3
+
+
 def test_a_note_separates_similar_formulas_from_those_that_match(page) -> None:
     ask(page, r"\frac{?a}{?b^2}")
     items = page.locator("ol.results > li").all()

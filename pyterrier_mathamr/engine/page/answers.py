@@ -8,7 +8,7 @@ those left out add up to the score. The shapes of the answers are in :mod:`~.int
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -457,8 +457,8 @@ def _formulas_of(found: Sequence[FoundFormula], title: MathPost) -> dict[str, An
     if place > _LONGEST_LINE // 2:
         sentence = sentence[place:]
 
-    def written(text: str, of: MathPost, marked: Collection[str]) -> str:
-        kinds = [shown[each.latex] if each.latex in marked else ("", ()) for each in of.formulas]
+    def written(text: str, of: MathPost) -> str:
+        kinds = [shown.get(each.latex, ("", ())) for each in of.formulas]
         return inline_html(text, of, mark=lambda i: kinds[i][0], parts=lambda i: kinds[i][1])
 
     def alone(row: FoundFormula) -> str:
@@ -466,14 +466,14 @@ def _formulas_of(found: Sequence[FoundFormula], title: MathPost) -> dict[str, An
         return formula_span(row.latex, kind, parts=parts)
 
     titled = {title.formulas[int(m[1])].latex for m in PLACEHOLDER.finditer(line)}
-    snippet = written(_short(sentence, post), post, [best.latex]) if place >= 0 else ""
+    snippet = written(_short(sentence, post), post) if place >= 0 else ""
     if place < 0 and best.latex not in titled:  # it is in the heading of a section
         snippet = alone(best)
     return {
         "docno": best.id,
         "post_id": best.document.docno,
         "score": best.score,
-        "title_html": written(line, title, shown),
+        "title_html": written(line, title),
         "snippet_html": snippet,
         "latex": best.latex,
         "tier": best.tier,

@@ -105,11 +105,13 @@ function resultOf(found, rank, q, state, system, heading) {
   return article;
 }
 
-// A part of a post, and its other formulas that the title does not show.
+// A part of a post, and its other formulas that neither the title nor this part shows.
 function snippetOf({ snippet_html, others = [] }, title) {
-  const titled = new Set([...title.querySelectorAll(".formula")].map((formula) => formula.dataset.latex)), more = others.filter(({ latex }) => !titled.has(latex));
+  const snippet = snippet_html ? element("span", { html: snippet_html }) : null, above = [title, snippet].filter(Boolean);
+  const shown = new Set(above.flatMap((part) => [...part.querySelectorAll(".formula")]).map((formula) => formula.dataset.latex));
+  const more = others.filter(({ latex }) => !shown.has(latex));
   const also = more.length ? element("span", { class: "others" }, " Also ", ...more.flatMap(({ html }) => [element("span", { html }), " "])) : null;
-  return snippet_html || also ? element("p", { class: "snippet", dir: "auto" }, snippet_html ? element("span", { html: snippet_html }) : null, also) : null;
+  return snippet || also ? element("p", { class: "snippet", dir: "auto" }, snippet, also) : null;
 }
 
 // The state of a search for similar posts or formulas, as an address and for the page.
