@@ -311,6 +311,8 @@ def test_the_formulas_of_a_title_are_marked_in_it_and_only_others_are_listed_bel
     ask(page, "?a^5+?b^5")
     title = page.locator("article[data-docno^=titled] .title .formula.instance")
     assert title.evaluate_all("all => all.map((each) => each.dataset.latex)") == ["u^5+v^5=w^5", "u^5+v^5>0"]
+    page.locator("article[data-docno^=titled]").get_by_text("Why?").click()
+    assert page.locator("article[data-docno^=titled] .found .formula").get_attribute("data-latex") == "u^5+v^5>0"
 
 
 def test_a_formula_that_a_card_s_sentence_shows_is_marked_there_and_not_listed_again(page) -> None:

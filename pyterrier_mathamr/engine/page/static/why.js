@@ -58,7 +58,8 @@ const TIERS = {
 };
 
 export function matchOf(result, article) {
-  const found = article.querySelector(".snippet .formula[class*=part-]")?.cloneNode(true) || element("code", {}, result.latex);
+  const drawn = [...article.querySelectorAll(".title .formula, .snippet .formula")].find((formula) => formula.dataset.latex === result.latex);
+  const found = drawn?.cloneNode(true) || element("code", {}, result.latex);
   const rows = result.substitution.map((pair) => element("tr", {}, element("td", { html: pair.name_html }), element("td", { html: pair.value_html })));
   const head = element("tr", {}, ...["in the query", "here"].map((name) => element("th", { scope: "col" }, name)));
   return element("div", { class: "explanation" }, element("p", {}, TIERS[result.tier] || result.tier), element("p", { class: "found" }, found),
