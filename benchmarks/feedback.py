@@ -62,7 +62,7 @@ def read(folder: Path) -> tuple[Callable[[], Iterable[dict[str, Any]]], list[Ask
 
 
 def encoded(asked: Asked, encode: pt.Transformer, file: Path) -> pd.DataFrame:
-    """Encode topics, or read those of an earlier call."""
+    """Encode the topics, or read what an earlier call encoded."""
     if not file.exists():
         encode(asked.topics).drop(columns="query_graph", errors="ignore").to_pickle(file)
     topics: pd.DataFrame = pd.read_pickle(file)

@@ -110,7 +110,7 @@ class ReadQuery(NamedTuple):
         bound: V(Q), 0 for a query without vectors.
         graph: v / V(Q), the weight of MaxSim in S before `SCALE`; 0 without vectors.
         named: the documents that the query names, int64, ascending.
-        statements: those of them that are neither a section nor a file nor a record.
+        statements: those that are statements, not sections, files or records.
     """
 
     post: MathPost

@@ -38,10 +38,10 @@ from .transformers import IndexTransformer, Scoring
 
 
 class Pool:
-    """The documents of one query by docno: those of its ranking still to take, best first, and those taken so far.
+    """The candidates of one query, by docno: documents of its ranking that still wait, and documents already taken.
 
     Attributes:
-        waiting: documents of the ranking that have not been taken yet.
+        waiting: documents of the ranking that have not been taken yet, best first.
         frontier: neighbors that have not been taken yet, with the negative score of the best document near them.
         taken: documents that count against the budget.
         seen: these, and documents that the index no longer has.
@@ -216,20 +216,20 @@ class GAR(AdaptiveRetriever):
         count = min(self.turn, self.budget - len(pool.taken))
         pool.near = not (pool.near and pool.waiting)
         if pool.near and count:
-            self._extend(pool.frontier, pool)
+            self._extend_frontier(pool)
             pool.near = bool(pool.frontier)
         if not pool.near:
             return list(islice(pool.waiting, count))
         return [docno for _, docno in nsmallest(count, zip(pool.frontier.values(), pool.frontier, strict=True))]
 
-    def _extend(self, frontier: dict[str, float], pool: Pool) -> None:
+    def _extend_frontier(self, pool: Pool) -> None:
         """Add the neighbors of documents that were taken since the last turn of the frontier."""
-        sources = [docno for docno in pool.sources if docno in self.graph.numbers]
-        near, k, seen, pool.sources = self.graph.near(sources), self.graph.k, pool.seen, []
+        sources, pool.sources = [docno for docno in pool.sources if docno in self.graph.numbers], []
+        near, k, frontier = self.graph.near(sources), self.graph.k, pool.frontier
         for place, docno in enumerate(sources):
             value = -pool.scores[docno]
             for other in near[place * k : (place + 1) * k]:
-                if other not in seen and value < frontier.get(other, np.inf):
+                if other not in pool.seen and value < frontier.get(other, np.inf):
                     frontier[other] = value
 
 

@@ -113,7 +113,8 @@ class VectorPRF(IndexTransformer):
         embs: dict[str, Rows] = {}
         weights: dict[str, Weights] = {}
         for batch in query_batch(inp, backend).of_size(self.batch_size):
-            centers = [self._centers(list(map(str, best[qid])), backend) for qid in batch.qids]
+            found = (backend.rows(backend.find(list(map(str, best[qid]))))[0] for qid in batch.qids)
+            centers = [cluster_centers(rows, self.fb_clusters) for rows in found]
             frequencies = document_frequencies(np.concatenate(centers), *sample)
             rarity = np.log(len(sample[1]) / (frequencies + 1))  # of n + 1: there is an offset more than documents
             ends = np.cumsum([len(of) for of in centers])[:-1]
@@ -126,9 +127,6 @@ class VectorPRF(IndexTransformer):
             query_embs=[embs.get(qid, nothing) for qid in queries["qid"]],
             query_weights=[weights.get(qid, np.empty(0)) for qid in queries["qid"]],
         )
-
-    def _centers(self, docnos: list[str], backend: Backend) -> Rows:
-        return cluster_centers(backend.rows(backend.find(docnos))[0], self.fb_clusters)
 
 
 def _expanded(query: QueryBatch, rows: Rows, weights: Weights) -> tuple[Rows, Weights]:

@@ -422,9 +422,9 @@ class BM25Scorer(_Weighted, Leaf, Transformer):
         if all(is_missing(asked.row.get(name)) for name in ("query", "title", "body", "query_toks")):
             raise AskedError(self.label, "the row has no query", "Give it `query`, or `title` and `body`.")
         snapshot = self.bm25_index.snapshot()
-        post = snapshot.read_query(asked.row)
-        tokens = self.tokens_of(read_query(asked.row, snapshot), snapshot)
-        return explain_tokens(asked, post, tokens, snapshot)
+        query_read = read_query(asked.row, snapshot)
+        post = query_read if isinstance(query_read, MathPost) else snapshot.read_query(asked.row)
+        return explain_tokens(asked, post, self.tokens_of(query_read, snapshot), snapshot)
 
 
 class BM25Retriever(_Weighted, SparseRetriever):

@@ -6,7 +6,7 @@
                                    │ best fb_terms, scaled to sum to 1
     query ──weights, scaled──▶ λ · q(w) + (1 − λ) · p(w|R)  ──query_toks──▶ BM25
 
-Only terms that at least two documents, but less than a tenth of them, contain are added, as in Terrier.
+As in Terrier, only terms are added that occur in at least two documents and in less than a tenth of all.
 """
 
 from __future__ import annotations
@@ -91,10 +91,10 @@ class RM3(Leaf, Transformer):
         best = ranked[ranked["rank"] < self.fb_docs]
         numbers, scores = snapshot.rows_of(list(map(str, best["docno"]))), best["score"].to_numpy(dtype=np.float64)
         found, rows = snapshot.postings.of_documents(numbers), best.groupby("qid", sort=False).indices
-        expanded = []
+        weigh, expanded = self.bm25_index.scorer().tokens_of, []
         for query in queries.to_dict("records"):
             own = rows[query["qid"]]
-            tokens = self.bm25_index.scorer().tokens_of(read_query(query, snapshot), snapshot)
+            tokens = weigh(read_query(query, snapshot), snapshot)
             total = sum(tokens.given.values())
             weights = {token: self.fb_lambda * weight / total for token, weight in tokens.weights.items()}
             for token, share in _relevance(snapshot.postings, found, numbers[own], scores[own], self.fb_terms).items():

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, indexing
+from pyterrier_mathamr import Processes
+from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, QdrantIndex, ShardedIndex, indexing
 
 
 def unit_rows(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
@@ -103,3 +104,19 @@ def part_rows(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             monkeypatch.setattr(kind, "KIND", replace(kind.KIND, part_bytes=4 * rows * d))
 
     return cut
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Callable[..., ShardedIndex | QdrantIndex]:
+    """Stores documents in two ``parts``, or in ``qdrant``."""
+
+    def store(where: str, docs: Sequence[dict[str, Any]]) -> ShardedIndex | QdrantIndex:
+        if where == "qdrant":
+            pytest.importorskip("qdrant_client", reason="needs the extra qdrant")
+            return QdrantIndex(tmp_path / "qdrant", "some").index(docs)
+        half = len(docs) // 2
+        for part, some in enumerate((docs[:half], docs[half:])):
+            MathAMRIndex(tmp_path / f"{part}").index(some)
+        return ShardedIndex([tmp_path / "0", tmp_path / "1"], Processes(1))
+
+    return store

@@ -15,19 +15,8 @@ OF_EACH_FORM = ("toy", "formula_store", "sharded_index", "training_checkpoint")
 """One artifact of parts, one SQLite file, one that consists of others, one of plain files."""
 WHOLE = ["--step", "9", "--random-kills", "1", "--flips", "30", "--appends", "20", "--open-files", "100"]
 SAMPLE = [
-    "--step",
-    "60",
-    "--random-kills",
-    "0",
-    "--flips",
-    "22",
-    "--files",
-    "8",
-    "--appends",
-    "4",
-    "--open-files",
-    "100",
-]
+    "--step", "60", "--random-kills", "0", "--flips", "22", "--files", "8", "--appends", "4", "--open-files", "100",
+]  # fmt: skip
 OF_AN_ENGINE = {  # it consists of seven of the others
     "whole": [*WHOLE, "--step", "200", "--open-files", "256"],
     "sample": [*SAMPLE, "--step", "400", "--open-files", "256"],

@@ -448,7 +448,7 @@ def _without_headings(text: str, headings: Sequence[str]) -> str:
 
 
 def _formulas_of(found: Sequence[FoundFormula], title: MathPost) -> dict[str, Any]:
-    """The formulas of a post that were found: the best, in the title or else in its sentence, and the others."""
+    """A post and the formulas found in it, marked in its title and in the sentence of the best; then the others."""
     best, post, line = found[0], found[0].post, _short(_line(title), title)
     shown = {row.latex: _shown(row) for row in found}
     number = next((i for i, formula in enumerate(post.formulas) if formula.id == best.id), -1)

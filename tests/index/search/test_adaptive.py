@@ -75,18 +75,17 @@ def test_candidates_are_the_nearest_by_document_vectors(
 
 @pytest.mark.parametrize("where", ["processes", "parts", "qdrant"])
 def test_the_graph_is_the_same_on_workers_of_parts_and_in_qdrant(
-    where: str, index: MathAMRIndex, graph: mathamr.CorpusGraph, posts: list[dict[str, Any]], tmp_path: Path
+    where: str,
+    index: MathAMRIndex,
+    graph: mathamr.CorpusGraph,
+    posts: list[dict[str, Any]],
+    elsewhere: Callable[..., Any],
+    tmp_path: Path,
 ) -> None:
     if where == "processes":
         assert files(index.corpus_graph(5, tmp_path / "graph", executor=Processes(2))) == files(graph)
         return
-    if where == "parts":
-        for part in range(2):
-            MathAMRIndex(tmp_path / f"{part}").index(posts[40 * part : 40 * part + 40])
-        other: Any = ShardedIndex([tmp_path / "0", tmp_path / "1"], Processes(1))
-    else:
-        pytest.importorskip("qdrant_client", reason="needs the extra qdrant")
-        other = QdrantIndex(tmp_path / "qdrant", "some").index(posts)
+    other = elsewhere(where, posts)
     made = other.corpus_graph(5, tmp_path / "graph")
     assert all(made.neighbors(post["docno"]) == graph.neighbors(post["docno"]) for post in posts)
 

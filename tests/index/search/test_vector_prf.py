@@ -2,16 +2,14 @@
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from pyterrier_mathamr import Processes
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.index import MathAMRIndex, QdrantIndex, ShardedIndex, vector_prf
+from pyterrier_mathamr.index import MathAMRIndex, vector_prf
 from pyterrier_mathamr.store import UnknownIdError
 
 LENGTHS = [1, 3, 2, 5, 1, 4, 3, 2] * 8
@@ -96,15 +94,9 @@ def test_the_second_search_is_exact_and_batches_do_not_matter(
 
 @pytest.mark.parametrize("where", ["parts", "qdrant"])
 def test_feedback_is_the_same_in_parts_and_in_qdrant(
-    where: str, index: MathAMRIndex, posts: list[dict[str, Any]], asked: pd.DataFrame, tmp_path: Path
+    where: str, index: MathAMRIndex, posts: list[dict[str, Any]], elsewhere: Callable[..., Any], asked: pd.DataFrame
 ) -> None:
-    if where == "parts":
-        for part in range(2):
-            MathAMRIndex(tmp_path / f"{part}").index(posts[32 * part : 32 * part + 32])
-        other: Any = ShardedIndex([tmp_path / "0", tmp_path / "1"], Processes(1))
-    else:
-        pytest.importorskip("qdrant_client", reason="needs the extra qdrant")
-        other = QdrantIndex(tmp_path / "qdrant", "some").index(posts)
+    other = elsewhere(where, posts)
     ranking = index.colbert(num_results=5)(asked)
     found, true = (one.prf(fb_clusters=6)(ranking) for one in (other, index))
     for name in ("query_embs", "query_weights"):
@@ -113,14 +105,12 @@ def test_feedback_is_the_same_in_parts_and_in_qdrant(
 
 
 def test_a_large_index_counts_in_a_sample_that_is_evenly_spread(
-    index: MathAMRIndex, posts: list[dict[str, Any]], tmp_path: Path
+    index: MathAMRIndex, posts: list[dict[str, Any]], elsewhere: Callable[..., Any]
 ) -> None:
     snapshot = index.snapshot()
     assert snapshot.texts("docno", snapshot.sample(4)) == ["d0", "d21", "d42", "d63"]
     assert len(snapshot.sample(1000)) == len(posts)
-    for part in range(2):
-        MathAMRIndex(tmp_path / f"{part}").index(posts[32 * part : 32 * part + 32])
-    parts = ShardedIndex([tmp_path / "0", tmp_path / "1"], Processes(1))
+    parts = elsewhere("parts", posts)
     assert parts.snapshot().texts("docno", parts.snapshot().sample(4)) == ["d0", "d21", "d42", "d63"]
 
 

@@ -24,7 +24,7 @@ QUERY = "series of a matrix own3 with $x_3^2$"
 
 torch.set_num_threads(1)  # others do not survive a fork
 bundled_net()  # loaded once instead of in every fork
-# A model that is read in a moment, since it is for each trial.
+# A small model, since every trial reads it.
 MODEL = Path(tempfile.mkdtemp(prefix="model-"))
 MODEL.chmod(0o755)
 atexit.register(shutil.rmtree, MODEL, ignore_errors=True)

@@ -18,7 +18,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def damage(subject: Subject, flips: int, most_files: int, seed: int = 0) -> dict[str, Tally]:
-    """Flip bits, truncate and remove at most so many files; read without and with ``verify()``.
+    """Flip bits, and truncate and remove ``most_files`` files at most; read without and with ``verify()``.
 
     Without it a flip may be read over, but never end in a hang, a crash or an error without a name; ``verify()`` finds
     each.
@@ -62,7 +62,7 @@ def _some(paths: list[Path], most: int, chance: random.Random) -> list[Path]:
 
 
 def exchanges(subject: Subject, most: int, seed: int = 0) -> Tally:
-    """Put files, and artifacts that an artifact consists of, in the place of those of another one, at most so many.
+    """Replace files, and artifacts within an artifact, by those of another one, ``most`` of them at most.
 
     It may be read over, as a flip may; ``verify()`` finds each.
     """
