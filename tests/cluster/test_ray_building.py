@@ -1,12 +1,13 @@
-"""Graphs, formula stores and symbol pairs built on two nodes: the bytes of one process, also where a node dies."""
+"""Graphs, formula stores, symbol pairs and neighbors made on two nodes: those of one process, even if a node dies."""
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from folder_bytes import folder_bytes
 from hanging import hang_on
 
-from pyterrier_mathamr import GraphBuilder, GraphStore, Processes, RayCluster
+from pyterrier_mathamr import GraphBuilder, GraphStore, MathAMRIndex, Processes, RayCluster
 from pyterrier_mathamr.amr import DependencyAmrParser
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.formula import formula_store as store_build
@@ -95,3 +96,18 @@ def test_a_cluster_uses_the_symbol_pairs_of_one_process(cluster, tables, tmp_pat
     for name, executor in (("one", None), ("ray", RayCluster(cluster.address))):
         TangentIndex(tmp_path / name).indexer(store=store, executor=executor).index(posts)
     assert folder_bytes(tmp_path / "ray") == folder_bytes(tmp_path / "one")
+
+
+def test_a_cluster_finds_the_nearest_documents_of_one_process(cluster, tmp_path):
+    draw = np.random.default_rng(0)
+    rows = draw.normal(size=(ROWS, 3, 16)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=2, keepdims=True)
+    index = MathAMRIndex(tmp_path / "some.mathamr")
+    index.index({"docno": f"d{i}", "doc_embs": own} for i, own in enumerate(rows))
+    for candidates in (None, 20):
+        one, ray = (
+            index.corpus_graph(5, tmp_path / f"{name}-{candidates}", candidates=candidates, executor=executor)
+            for name, executor in (("one", None), ("ray", RayCluster(cluster.address)))
+        )
+        assert ray.edges.tolist() == one.edges.tolist()
+        np.testing.assert_allclose(ray.weights, one.weights, atol=1e-3)
