@@ -1,12 +1,11 @@
-"""Measure the time of a text encoder for posts: each row by itself, or windows, in float32 and the fastest precision.
+"""Measure the time of a text encoder for posts, in float32 and the fastest precision.
 
-python benchmarks/text_encoding.py ../shared [--posts 300] [--peer-posts 60] [--before CLONE]
+python benchmarks/text_encoding.py ../shared [--posts 300] [--before CLONE]
 
 Posts per second of CPU time of ``doc_encoder()`` from graphs, and the CPU time of a single query, median and mean over
-the first 30 topics of 2020; no vector is kept between calls. The peer, in the same run, is ``text_context='passages'``,
-which reads a sentence up to three times. Of the time in windows the shares of matrix products, attention and other
-steps are printed, and how many posts a CPU second the products alone allow. ``--before CLONE`` compares only the
-encoding in windows with another commit, in turns, and ends.
+the first 30 topics of 2020; no vector is kept between calls. The shares of matrix products, attention and other
+steps are printed, and how many posts a CPU second the products alone allow. ``--before CLONE`` compares the encoding of
+posts with another commit, in turns, and ends.
 """
 
 from __future__ import annotations
@@ -47,7 +46,6 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("shared", type=Path, help="folder that holds arqmath-mini")
     options.add_argument("--posts", type=int, default=300)
-    options.add_argument("--peer-posts", type=int, default=60, help="of the peer, which is slow; 0 to leave it out")
     options.add_argument("--before", metavar="CLONE", help="compare with another commit")
     options.add_argument("--rate", action="store_true", help=argparse.SUPPRESS)
     given = options.parse_args()
@@ -62,41 +60,30 @@ def main() -> None:
     chosen = [{"docno": post.id, "html": post.body} for post in answers[::step]][: given.posts]
     graphs = [row["graph"] for row in GraphBuilder()(chosen)]
     if given.rate:
-        print(json.dumps(Way("windows", "auto", graphs).rate()))
+        print(json.dumps(Way("auto", graphs).rate()))
         return
     asked = [{"qid": topic.id, "title": topic.title, "body": topic.body} for topic in collection.topics(2020)]
     queries = rows_of(GraphBuilder()(pd.DataFrame(asked[:30])))
-    rates = {}
-    for context, count in (("passages", given.peer_posts), ("windows", given.posts)):
-        if not count:
-            continue
-        for precision in ("float32", "auto"):
-            way = Way(context, precision, graphs[:: max(1, len(graphs) // count)][:count])
-            rate = rates[context, precision] = way.rate()
-            encode = way.model.query_encoder()
-            times = [cpu(lambda: encode(row)) for row in queries]  # noqa: B023
-            print(
-                f"{context}, {precision} ({way.precision}): {rate:.1f} posts a CPU second; a query "
-                f"{1000 * statistics.median(times):.0f} ms, {1000 * statistics.mean(times):.0f} ms in the mean",
-                flush=True,
-            )
-            if context == "windows":
-                shares = way.shares()
-                print("  " + ", ".join(f"{name} {share:.0%}" for name, share in shares.items()))
-                print(f"  products alone: {rate / shares['products']:.1f} posts a CPU second", flush=True)
-    if given.peer_posts:
-        ratio = rates["windows", "auto"] / rates["passages", "float32"]
-        print(f"windows, auto: {ratio:.1f} times the peer in float32")
+    for precision in ("float32", "auto"):
+        way = Way(precision, graphs)
+        rate, shares, encode = way.rate(), way.shares(), way.model.query_encoder()
+        times = [cpu(lambda: encode(row)) for row in queries]  # noqa: B023
+        print(
+            f"{precision} ({way.precision}): {rate:.1f} posts a CPU second; a query "
+            f"{1000 * statistics.median(times):.0f} ms, {1000 * statistics.mean(times):.0f} ms in the mean\n  "
+            + ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
+            + f"\n  products alone: {rate / shares['products']:.1f} posts a CPU second",
+            flush=True,
+        )
 
 
 class Way:
     """A way to encode some posts."""
 
-    def __init__(self, context: str, precision: Any, graphs: list[MathAMRGraph]) -> None:
+    def __init__(self, precision: Any, graphs: list[MathAMRGraph]) -> None:
         text = TextEncoder(precision=precision)
         self.precision = text.chosen_precision
-        config = MathAMR.from_pretrained(MODEL).config.replace(text_context=context)
-        self.model = MathAMR.untrained(config, graphs[:1], text=text)
+        self.model = MathAMR.from_pretrained(MODEL, text=text)
         self.model.encode(graphs[:1])  # loads the network
         self._frame = pd.DataFrame({"docno": [graph.id for graph in graphs], "graph": pd.Series(graphs, dtype=object)})
 

@@ -15,8 +15,5 @@ from .tensors import MASK_ID as MASK_ID
 from .tensors import GraphTensors as GraphTensors
 from .tensors import Vocabulary as Vocabulary
 from .tensors import graph_tensors as graph_tensors
-from .texts import Passages as Passages
 from .texts import Segments as Segments
-from .texts import passages_of as passages_of
-from .texts import row_texts as row_texts
 from .texts import segments_of as segments_of

@@ -1,30 +1,21 @@
 """Texts: the plain texts of a post's virtual nodes, for a text encoder.
 
-formula    its LaTeX                           x^2 = 2
-sentence   the sentence it was parsed from     Solve $x^2 = 2$.
-document   title and body                      An equation⏎Solve $x^2 = 2$. I tried $x = 1$.
-
-One sentence carries little ("This follows."), and a text encoder reads only the beginning of a long post. So a post
-is also cut into passages of consecutive sentences, or into segments with the places of its formulas; an encoder reads
-as many segments as fit at a time.
+One sentence carries little ("This follows."), so a post is given as segments, its sentences with the places of their
+formulas, and an encoder reads as many segments as fit at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.amr import AmrGraph
 from pyterrier_mathamr.posts import PLACEHOLDER
 
 from .errors import GraphError
 from .mathamr import MathAMRGraph
-from .structure import VirtualKind, sentence_numbers
-
-PASSAGE = 900
-"""Characters of a passage of several sentences at most: what common text encoders read of mathematics at once."""
+from .structure import sentence_numbers
 
 
 def sentence_texts(amr: AmrGraph, texts: Sequence[str], whole: str) -> tuple[str, ...]:
@@ -43,60 +34,6 @@ def sentence_texts(amr: AmrGraph, texts: Sequence[str], whole: str) -> tuple[str
     if len(texts) == 1:
         return (texts[0],) * len(numbers)
     return tuple(texts[number - 1] if 0 < number <= len(texts) else whole for number in numbers)
-
-
-def row_texts(graph: MathAMRGraph, kinds: Iterable[int]) -> list[str]:
-    """List the text of each retrieval vector, formulas as ``$latex$`` in sentences and documents.
-
-    Args:
-        graph: a graph that was built from text.
-        kinds: the :class:`VirtualKind` of each vector: formulas in order, sentences in order, document.
-
-    Returns:
-        One text for each of ``kinds``.
-
-    Raises:
-        GraphError: the graph has fewer texts; names the graph and the remedy.
-    """
-    counts = [0, 0, 0]
-    found = []
-    for kind in kinds:
-        found.append(_text(graph, VirtualKind(kind), counts[kind]))
-        counts[kind] += 1
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class Passages:
-    """A post cut into passages.
-
-    Attributes:
-        texts: the text of each passage, in order; at least one.
-        of_sentence: the number of each sentence's passage.
-    """
-
-    texts: tuple[str, ...]
-    of_sentence: tuple[int, ...]
-
-
-def passages_of(graph: MathAMRGraph) -> Passages:
-    """Cut a post into passages of consecutive sentences, as many as fit, without overlap.
-
-    Args:
-        graph: a graph that was built from text.
-
-    Returns:
-        Its passages, with formulas as ``$latex$``; a single one is the text of the post.
-
-    Raises:
-        GraphError: the graph has no texts.
-    """
-    sentences = row_texts(graph, [VirtualKind.SENTENCE] * len(graph.sentence_texts))
-    runs = runs_within(map(len, sentences), PASSAGE)
-    numbers = tuple(number for number, run in enumerate(runs) for _ in run)
-    if len(runs) <= 1:
-        return Passages((_text(graph, VirtualKind.DOCUMENT, 0),), numbers)
-    return Passages(tuple(" ".join(dict.fromkeys(sentences[i] for i in run)) for run in runs), numbers)
 
 
 class TextPlace(NamedTuple):
@@ -153,7 +90,7 @@ def segments_of(graph: MathAMRGraph) -> Segments:
 
 
 def _with_places(text: str, latex: Sequence[str]) -> tuple[str, list[tuple[int, int, int]]]:
-    """Replace placeholders as :func:`_with_latex` does; also return the number, start and end of each formula."""
+    """Replace each placeholder by ``$latex$`` where there is LaTeX for it; also return number, start, end of each."""
     parts, places, length, last = [], [], 0, 0
     for match in PLACEHOLDER.finditer(text):
         number = int(match[1])
@@ -165,21 +102,6 @@ def _with_places(text: str, latex: Sequence[str]) -> tuple[str, list[tuple[int, 
     return "".join([*parts, text[last:]]), places
 
 
-def _text(graph: MathAMRGraph, kind: VirtualKind, number: int) -> str:
-    """Return the text of the vector of one kind with a number."""
-    if kind is VirtualKind.FORMULA:
-        if number >= len(graph.latex):
-            raise _missing(graph, f"LaTeX of FORMULA_{number}")
-        return graph.latex[number]
-    if kind is VirtualKind.DOCUMENT:
-        if not graph.sentence_texts:  # an empty post has one empty sentence
-            raise _missing(graph, "text of the post")
-        return _with_latex(graph.text, graph.latex)
-    if number >= len(graph.sentence_texts):
-        raise _missing(graph, f"text of sentence {number}")
-    return _with_latex(graph.sentence_texts[number], graph.latex)
-
-
 def _missing(graph: MathAMRGraph, what: str) -> GraphError:
     """Make the error of a graph without a text that a model with text features reads."""
     return GraphError(
@@ -187,8 +109,3 @@ def _missing(graph: MathAMRGraph, what: str) -> GraphError:
         f"no {what}, which a model with text features reads; build the graph from its post with GraphBuilder (a graph "
         "from Penman text has texts only where to_penman wrote them)",
     )
-
-
-def _with_latex(text: str, latex: Sequence[str]) -> str:
-    """Replace each placeholder by ``$latex$`` where there is LaTeX for it."""
-    return PLACEHOLDER.sub(lambda match: f"${latex[int(match[1])]}$" if int(match[1]) < len(latex) else match[0], text)

@@ -24,10 +24,6 @@ from pyterrier_mathamr.graph import Auxiliary, VirtualNodes
 StopBy = Literal["loss", "maxsim", "document"]
 Precision = Literal["float32", "bf16"]
 Features = Literal["lookup", "words", "text"]
-WordVectors = Literal["input", "encoded"]
-TextContext = Literal["windows", "alone", "passages"]
-FormulaVectors = Literal["none", "in-out-mini"]
-
 
 _WEIGHT = between(0)
 
@@ -156,36 +152,22 @@ class TextOptions(Options):
 
     Attributes:
         features: ``lookup``: a learned table of labels, as in the paper. ``words``: this table starts from the word
-            vectors of a text encoder, which is not needed after training. ``text``: the text of formulas (as LaTeX),
-            sentences and document goes through a text encoder, in training and in use.
+            vectors of a text encoder, means of the input embeddings of a label's pieces; the encoder is not needed
+            after training. ``text``: the post goes through a text encoder in windows of as many sentences as fit, in
+            training and in use. A row is the mean over its pieces, the document over its windows. Rows are the
+            projected text vectors plus, with a learned weight that starts at 0, the graph's rows. With ``layers=0``
+            only the projection is left, and with ``projection=text_dimension`` it starts as the identity.
         text_model: name or path of a sentence-transformers model.
         text_dimension: the width of its vectors.
-        text_context: with ``text``, the context in which the encoder reads a sentence. ``windows``: as many sentences
-            as fit at a time; each piece is encoded once, a row is the mean over its pieces, the document over its
-            windows. ``alone``: none, each formula, sentence and document is a text, cut to the encoder's length.
-            ``passages``: as ``alone``, but a sentence's vector is averaged with its passage's (consecutive sentences,
-            up to 900 characters), and the document's with all its passages'.
-        text_residual: with ``text``, rows are the projected text vector plus, with a learned weight that starts at 0,
-            the graph's row; otherwise text is only a part of the first states of virtual nodes. With ``layers=0``
-            only the projection is left, and with ``projection=text_dimension`` it starts as the identity.
-        word_vectors: with ``words``, means of the encoder's ``input`` embeddings of a label's pieces, or labels
-            ``encoded`` as texts.
         word_residual: with ``words``, rows are projected sums of the label vectors of their nodes, weighted by inverse
             document frequency at first, plus, with a learned weight that starts at 0, the graph's row; see
             ``networks``. With ``layers=0`` only the sums are left.
-        formula_vectors: with ``word_residual``, rows of formulas also start from the vectors of this bundled model of
-            In+Out, trained only on formulas: the mean over the nodes of their graphs, projected to
-            ``projection`` numbers; neither is trained further.
     """
 
     features: Features = "lookup"
     text_model: _Name = "minilm-math"
     text_dimension: Count = 384
-    text_context: TextContext = "windows"
-    text_residual: bool = True
-    word_vectors: WordVectors = "input"
     word_residual: bool = False
-    formula_vectors: FormulaVectors = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,12 +240,17 @@ _REMOVED: dict[str, Any] = {
     "aggregation": "mean",
     "bag_counts": "linear",
     "bag_edges": 0,
+    "edge_attributes": True,
     "formula_contrast": 0.0,
+    "formula_vectors": "none",
     "sentence_dropout": 0.0,
     "subexpression": 0.0,
     "text_concepts": False,
+    "text_context": "windows",
+    "text_residual": True,
     "text_rows": "all",
     "unknown_labels": 0,
+    "word_vectors": "input",
 }
 """Removed options, without effect (docs/archive/what-did-not-help.md) or use, with the default of stored models."""
 
@@ -273,19 +260,7 @@ def without_removed(options: Mapping[str, Any]) -> dict[str, Any]:
     for name, default in _REMOVED.items():
         if options.get(name, default) != default:
             raise ConfigError(name, options[name], f"{default!r}: the option is no longer in the package")
-    kept = {name: value for name, value in options.items() if name not in _REMOVED}
-    if "text_passages" in kept:  # the option that was text_context before there were windows
-        passages = kept.pop("text_passages")
-        if kept.get("features") == "text" or passages:
-            kept.setdefault("text_context", "passages" if passages else "alone")
-    return kept
-
-
-def stored_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Complete the options of a model that was stored before its text encoder could read windows."""
-    if options.get("features") == "text" and "text_context" not in options:
-        return {"text_passages": False, **options}
-    return dict(options)
+    return {name: value for name, value in options.items() if name not in _REMOVED}
 
 
 def check_together(config: MathAMRConfig) -> None:
@@ -299,12 +274,6 @@ def check_together(config: MathAMRConfig) -> None:
         (config.auxiliary != "none" and not hierarchy, "auxiliary", f"'none' with {nodes}"),
         (bags and text.features != "words", "word_residual", f"False with features={text.features!r}"),
         (bags and not hierarchy, "word_residual", f"False with {nodes}"),
-        (text.formula_vectors != "none" and not bags, "formula_vectors", "'none' without word_residual"),
-        (
-            text.text_context != "windows" and text.features != "text",
-            "text_context",
-            f"'windows' with features={text.features!r}",
-        ),
         (training.min_learning_rate > training.learning_rate, "min_learning_rate", "at most learning_rate"),
     )
     for wrong, name, allowed in contradictions:
@@ -351,10 +320,6 @@ class MathAMRConfig(Options):
         hidden: d of equation 3.1.
         projection: d_p of equation 3.3.
         bases: B of the basis decomposition, or ``None`` for one matrix per relation.
-        edge_attributes: each relation also has a learned vector, added to the normalized state of the source before
-            the relation's transformation; one table for all layers. In the paper layers receive "learned edge
-            attribute vectors from a separate edge embedding table" (3.3.2), without details; this is the
-            reading that gives them an effect without changing the form of equation 2.4. Other convolutions have none.
         conv: the convolution of the layers: a class with the signature of ``torch_geometric.nn.RGCNConv``, or the
             dotted name of one in ``torch_geometric.nn``. A model with any other class is opened by
             ``MathAMR.from_pretrained(path, conv=…)``.
@@ -376,7 +341,6 @@ class MathAMRConfig(Options):
     hidden: Count
     projection: Count
     bases: MaybeCount
-    edge_attributes: bool
     conv: Conv
     score: ScoreOptions
     text: TextOptions
@@ -396,7 +360,6 @@ class MathAMRConfig(Options):
         hidden: int = 64,
         projection: int = 32,
         bases: int | None = 64,
-        edge_attributes: bool = True,
         conv: str | type[Any] = RELATIONAL_CONV,
         score: ScoreOptions | Mapping[str, Any] | None = None,
         text: TextOptions | Mapping[str, Any] | None = None,
@@ -453,7 +416,7 @@ class MathAMRConfig(Options):
     @property
     def text_alone(self) -> bool:
         """Whether a row is a function of only its text, unit(P x): the network has no layers."""
-        return self.text.features == "text" and self.text.text_residual and self.layers == 0
+        return self.text.features == "text" and self.layers == 0
 
     @property
     def reads(self) -> frozenset[GraphPart]:
@@ -471,8 +434,7 @@ class MathAMRConfig(Options):
         if self.text.text_model == _FIRST_TEXT_MODEL:
             del found["text_model"]
         if self.text.features == "text":
-            context = found.pop("text_context", "windows")
-            found |= {"windows": {"text_context": context}, "passages": {"text_passages": True}}.get(context, {})
+            found["text_context"] = "windows"  # once an option
         return found
 
     def choices(self) -> dict[str, Any]:

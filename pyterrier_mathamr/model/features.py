@@ -1,12 +1,6 @@
-"""The arrays of graphs, with vectors of rows from pretrained encoders; not in the paper.
+"""The arrays of graphs, with vectors of rows from a pretrained text encoder; the latter are not in the paper.
 
-Text: each row encoded by itself, or a post in windows (late chunking)::
-
-    formula    x = unit(e(LaTeX))
-    sentence   x = unit(e(sentence) + e(its passage))          with ``text_context="passages"``; "alone": e(sentence)
-    document   x = unit(e(whole text) + unit(Σ e(passage)))    likewise: an encoder reads the beginning of a long text
-
-With ``text_context="windows"`` one pass of the encoder gives the vectors of all rows in a window::
+One pass of the encoder gives the vectors of all rows in a window (late chunking)::
 
     sentences ──pieces──▶ | window: as many whole sentences as the encoder reads | window | …
                                              │ one pass each: a state for each piece
@@ -15,19 +9,15 @@ With ``text_context="windows"`` one pass of the encoder gives the vectors of all
     document   x = unit(Σ unit(mean of a window's states))
 
 Each piece is read once, with the sentences around it. A sentence that is longer than a window is cut.
-
-Formulas, with ``formula_vectors``: the vectors of In+Out::
-
-    x = unit([mean of the layout graph's node vectors, mean of the operator graph's])     both means of unit length
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,17 +25,13 @@ import numpy.typing as npt
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import progress, work_done
 from pyterrier_mathamr._common.running.processes import runs_within
-from pyterrier_mathamr.formula import FormulaPair
 from pyterrier_mathamr.graph import (
     GraphTensors,
     MathAMRGraph,
-    Passages,
     Segments,
     VirtualKind,
     Vocabulary,
     graph_tensors,
-    passages_of,
-    row_texts,
     segments_of,
 )
 
@@ -55,16 +41,10 @@ from .packed_bert import Rows
 from .packed_encoder import PackedEncoder
 from .text_encoder import TextEncoder, TokenNetwork, unit_rows
 
-if TYPE_CHECKING:
-    from .in_out import InOut
-
 Features = npt.NDArray[np.float16]
 """float16 ``[rows, width]`` of one post."""
 
-FORMULA_WIDTH = 200
-"""Of x: both graphs of a bundled In+Out model."""
-
-_AT_ONCE = 2048  # posts whose rows are encoded together, each distinct text or formula once
+_AT_ONCE = 2048  # posts that are encoded together, each distinct one once
 
 
 def tensors_of(
@@ -76,7 +56,7 @@ def tensors_of(
     total: int | None = None,
     verbose: bool = False,
 ) -> Iterator[GraphTensors]:
-    """Compute the arrays of graphs, with the features of a model that reads text or the vectors of formulas."""
+    """Compute the arrays of graphs, with the features of a model that reads text."""
     arrays = partial(
         graph_tensors,
         vocabulary=vocabulary,
@@ -86,14 +66,14 @@ def tensors_of(
     )
     shown = progress(graphs, "graph tensors", "graphs", verbose=verbose, total=total)
     made = ((graph, arrays(graph)) for graph in shown)
-    reader = _reader(config, text)
-    if reader is None:
+    if config.text.features != "text":
         yield from (tensors for _, tensors in made)
         return
-    collect, encode = reader
-    posts = ((tensors, collect(graph, tensors.kinds.tolist())) for graph, tensors in made)  # lets go of the graphs
+    encoder, width = text or TextEncoder(config.text.text_model), config.text.text_dimension
+    posts = ((tensors, PostSegments.of(graph, tensors.kinds.tolist())) for graph, tensors in made)  # lets go of graphs
     while block := list(islice(posts, _AT_ONCE)):
-        for (tensors, _), features in zip(block, encode([post for _, post in block]), strict=True):
+        found = window_features([post for _, post in block], width, encoder)
+        for (tensors, _), features in zip(block, found, strict=True):
             yield replace(tensors, features=features)
 
 
@@ -106,59 +86,6 @@ def vocabulary_of(graphs: Iterable[MathAMRGraph], config: MathAMRConfig) -> Voca
         min_number_count=options.min_number_count,
         min_role_count=options.min_role_count,
     )
-
-
-Collect = Callable[[MathAMRGraph, list[int]], Any]
-Encode = Callable[[Sequence[Any]], Sequence[Features]]
-
-
-def _reader(config: MathAMRConfig, text: TextEncoder | None) -> tuple[Collect, Encode] | None:
-    """Return a function that reads the features of a post's rows from its graph, and one that encodes many posts'."""
-    options = config.text
-    if options.features == "text":
-        encoder = text or TextEncoder(options.text_model)
-        if options.text_context == "windows":
-            return PostSegments.of, lambda posts: window_features(posts, options.text_dimension, encoder)
-        passages = options.text_context == "passages"
-        return (
-            lambda graph, kinds: PostTexts(kinds, row_texts(graph, kinds), passages_of(graph) if passages else None),
-            lambda posts: text_features(posts, options.text_dimension, encoder),
-        )
-    if options.formula_vectors != "none":
-        return (
-            lambda graph, kinds: (len(kinds), graph.trees()),
-            lambda posts: formula_features(posts, options.formula_vectors),
-        )
-    return None
-
-
-class PostTexts(NamedTuple):
-    """The kind and the text of each row of a post, and its passages where the model has them."""
-
-    kinds: list[int]
-    own: list[str]
-    passages: Passages | None
-
-
-def text_features(posts: Sequence[PostTexts], width: int, text: TextEncoder) -> list[Features]:
-    """Encode the texts of posts, each distinct one once."""
-    encoded = text.encode([line for post in posts for line in post.own])
-    if len(encoded) and encoded.shape[1] != width:
-        raise ConfigError("text_dimension", width, f"{encoded.shape[1]} with {text!r}")
-    texts = [post.passages.texts if post.passages else () for post in posts]
-    around = text.encode([line for of_post in texts for line in of_post]).astype(np.float32)
-    rows = np.split(encoded.reshape(-1, width), np.cumsum([len(post.own) for post in posts])[:-1])
-    passages = np.split(around.reshape(-1, width), np.cumsum([len(of_post) for of_post in texts])[:-1])
-    found = []
-    for post, own, vectors in zip(posts, rows, passages, strict=True):
-        if post.passages:  # sentences get the vector of their passage, the document the direction of all of them
-            sums, kinds = own.astype(np.float32), np.asarray(post.kinds)
-            sentences = np.flatnonzero(kinds == VirtualKind.SENTENCE)
-            sums[sentences] += vectors[list(post.passages.of_sentence[: len(sentences)])]
-            sums[kinds == VirtualKind.DOCUMENT] += unit_rows(vectors.sum(axis=0, keepdims=True))
-            own = unit_rows(sums).astype(np.float16)
-        found.append(own)
-    return found
 
 
 class PostSegments(NamedTuple):
@@ -187,7 +114,10 @@ def window_features(posts: Sequence[PostSegments], width: int, text: TextEncoder
     found = text.kept(
         "#windows", list(distinct), _AT_ONCE, lambda missing: _encode([distinct[key] for key in missing], text)
     )
-    return [found[key].reshape(-1, width) for key in keys]
+    features = [found[key].reshape(len(post.kinds), -1) for key, post in zip(keys, posts, strict=True)]
+    if features and features[0].shape[1] != width:
+        raise ConfigError("text_dimension", width, f"{features[0].shape[1]} with {text!r}")
+    return features
 
 
 def _encode(posts: Sequence[PostSegments], text: TextEncoder) -> list[Features]:
@@ -254,33 +184,3 @@ def _add(sums: Rows, window: Window, states: Rows, before: int) -> None:
         until = np.concatenate([np.zeros((1, states.shape[1]), np.float32), states[before:].cumsum(axis=0)])
         rows, low, high = np.array(window.rows).T
         sums[rows] += until[high] - until[low]  # each row is in a window once
-
-
-def formula_features(posts: Sequence[tuple[int, Sequence[FormulaPair]]], name: str) -> list[Features]:
-    """Encode the formulas of posts, the first of their rows, each distinct one once; other rows are zeros."""
-    model = _in_out(name)
-    numbers: dict[FormulaPair, int] = {}
-    for _, formulas in posts:
-        for pair in formulas:
-            numbers.setdefault(pair, len(numbers))
-    halves = []
-    for kind in model.kinds:
-        means = np.zeros((len(numbers), model.options.width), np.float32)
-        for row, nodes in enumerate(model.encode([getattr(pair, kind) for pair in numbers], kind, distinct=False)):
-            if len(nodes):
-                means[row] = nodes.mean(axis=0)
-        halves.append(unit_rows(means))
-    vectors = unit_rows(np.concatenate(halves, axis=1))
-    found = []
-    for rows, formulas in posts:
-        features = np.zeros((rows, FORMULA_WIDTH), np.float16)
-        features[: len(formulas)] = vectors[[numbers[pair] for pair in formulas]]
-        found.append(features)
-    return found
-
-
-@lru_cache(maxsize=1)
-def _in_out(name: str) -> InOut:
-    from .in_out import InOut  # loads torch, which reading text does not need
-
-    return InOut.from_pretrained(name)

@@ -2,19 +2,18 @@
 
 ::
 
-    features   word_residual   text_residual   layers   network
-    lookup     no              –               any      Encoder, Figure 3.3
-    words      no              –               any      Encoder, whose labels start from word vectors
-    words      yes             –               ≥ 1      BagEncoder
-    words      yes             –               0        BagsAlone (both: with FormulaVectors, if ``formula_vectors``)
-    text       –               yes             0        TextAlone
-    text       –               otherwise                TextRowEncoder
+    features   word_residual   layers   network
+    lookup     no              any      Encoder, Figure 3.3
+    words      no              any      Encoder, whose labels start from word vectors
+    words      yes             ≥ 1      BagEncoder
+    words      yes             0        BagsAlone
+    text       –               ≥ 1      TextRowEncoder
+    text       –               0        TextAlone
 
-A residual network adds the graph's row, z, to a row that is computed without the graph::
+The last four add the graph's row, z, to a row that is computed without the graph::
 
     row = unit(P x) + s_k unit(z)                                x: text, see ``features``
     row = unit(P b) + s_k unit(z)                                b: its bag of words
-    row of a formula = unit(P b) + s_k unit(z) + unit(Q x)       x: from In+Out, see ``features``
 
 s_k, one number for each kind of row, starts at 0. P of text starts as the principal directions of the training texts,
 or as the identity if the width is unchanged: with ``projection=text_dimension`` an untrained model is the text encoder
@@ -25,10 +24,6 @@ formulas and sentences. The length of a label's vector is its weight, and starts
 starts as the principal directions of the training posts' bags without the first few, which all posts share (Arora et
 al., ICLR 2017; Mu and Viswanath, ICLR 2018). So at step 0 a row is a weighted average of word vectors, and training
 adds little to it; the two layers of the projection head would destroy the word vectors' geometry.
-
-Q has the principal directions of the training formulas and is not trained: pairs of questions and answers carry little
-information about similar formulas, and a trained Q distinguished formulas less well. The product of two formulas' rows
-is the product of their bags, plus that of their graphs, plus chance correlations between a bag and a graph.
 """
 
 from __future__ import annotations
@@ -50,7 +45,6 @@ from pyterrier_mathamr.graph import MASK_ID, GraphBatch, GraphTensors, MathAMRGr
 from .config import MathAMRConfig
 from .encoder.encoder import Encoder, InitialState, members
 from .errors import ModelError
-from .features import FORMULA_WIDTH
 from .text_encoder import TextEncoder
 
 COMMON = 3
@@ -74,13 +68,10 @@ class TextVectors(nn.Module):
 
     def __init__(self, config: MathAMRConfig) -> None:
         super().__init__()
-        self.width, self.residual = config.text.text_dimension, config.text.text_residual
-        text_only = config.text_alone
-        if self.residual:
-            self.project = nn.Linear(self.width, config.projection, bias=False)
-        if self.residual and not text_only:
+        self.width = config.text.text_dimension
+        self.project = nn.Linear(self.width, config.projection, bias=False)
+        if not config.text_alone:
             self.share = nn.Parameter(torch.zeros(len(VirtualKind)))
-        if not text_only:
             self.enter = nn.Linear(self.width, config.hidden, bias=False)
 
     def forward(self, batch: GraphBatch) -> Tensor:
@@ -101,7 +92,7 @@ class TextAlone(nn.Module):
 
 
 class TextRowEncoder(Encoder):
-    """The paper's encoder with text in the first states and, with ``text_residual``, in the rows."""
+    """The paper's encoder with text in the first states and in the rows."""
 
     def __init__(self, config: MathAMRConfig, num_labels: int, num_relations: int) -> None:
         text = TextVectors(config)
@@ -114,25 +105,10 @@ class TextRowEncoder(Encoder):
         return h.index_add(0, batch.virtual, self.text.enter(features_of(batch, self.text.width)).to(h.dtype))
 
     def project(self, batch: GraphBatch) -> Tensor:
-        """Compute unit(P x) + s_k unit(z), or z without ``text_residual``: float ``[r, d_p]``."""
+        """Compute unit(P x) + s_k unit(z): float ``[r, d_p]``."""
         z = super().project(batch)  # [r, d_p]
-        if not self.text.residual:
-            return z
         rows: Tensor = self.text(batch)  # [r, d_p]
         return rows + self.text.share[batch.kinds].unsqueeze(1) * F.normalize(z, dim=1)
-
-
-class FormulaVectors(nn.Module):
-    """Q of the equation above."""
-
-    def __init__(self, config: MathAMRConfig) -> None:
-        super().__init__()
-        self.project: Tensor
-        self.register_buffer("project", torch.zeros(config.projection, FORMULA_WIDTH))
-
-    def forward(self, batch: GraphBatch) -> Tensor:
-        """Compute unit(Q x): float ``[r, d_p]``, zeros for rows that are not formulas and formulas without trees."""
-        return F.normalize(features_of(batch, FORMULA_WIDTH) @ self.project.T, dim=1)
 
 
 class WordBags(nn.Module):
@@ -150,17 +126,16 @@ class WordBags(nn.Module):
 
 
 class BagsAlone(nn.Module):
-    """The network of ``word_residual`` without layers: row = unit(P b), plus the term of ``formula_vectors``."""
+    """The network of ``word_residual`` without layers: row = unit(P b)."""
 
     def __init__(self, config: MathAMRConfig, num_labels: int) -> None:
         super().__init__()
         self.bags = WordBags(config)
         self.initial = InitialState(config.replace(initialisation="mean", learned="none"), num_labels)
-        self.formulas = _formula_vectors(config)
 
     def forward(self, batch: GraphBatch) -> Tensor:
         rows: Tensor = self.bags(self.initial.labels.weight, batch)
-        return rows if self.formulas is None else F.normalize(rows + self.formulas(batch), dim=1)
+        return rows
 
 
 class BagEncoder(Encoder):
@@ -169,18 +144,13 @@ class BagEncoder(Encoder):
     def __init__(self, config: MathAMRConfig, num_labels: int, num_relations: int) -> None:
         bags = WordBags(config)
         super().__init__(config, num_labels, num_relations)
-        self.bags, self.formulas = bags, _formula_vectors(config)
+        self.bags = bags
 
     def project(self, batch: GraphBatch) -> Tensor:
-        """Compute unit(P b) + s_k unit(z), plus the term of ``formula_vectors``: float ``[r, d_p]``."""
+        """Compute unit(P b) + s_k unit(z): float ``[r, d_p]``."""
         z = F.normalize(super().project(batch), dim=1)  # [r, d_p]
         rows: Tensor = self.bags(self.initial.labels.weight, batch)
-        rows = rows + self.bags.share[batch.kinds].unsqueeze(1) * z
-        return rows if self.formulas is None else rows + self.formulas(batch)
-
-
-def _formula_vectors(config: MathAMRConfig) -> FormulaVectors | None:
-    return FormulaVectors(config) if config.text.formula_vectors != "none" else None
+        return rows + self.bags.share[batch.kinds].unsqueeze(1) * z
 
 
 def bags_of(labels: Tensor, batch: GraphBatch) -> Tensor:
@@ -236,24 +206,20 @@ def starting_weights(
     found: dict[str, Tensor] = {}
     options, width = config.text, config.text.text_dimension
     if options.features == "text":
+        if config.projection > width:  # a text has no more directions; a trained map may have more rows
+            raise ConfigError("projection", config.projection, f"at most text_dimension={width}")
         moment = _mean_moment(tensors, width, lambda batch: features_of(batch, width), _ROWS)
-        if options.text_residual:
-            if config.projection > width:  # a text has no more directions; a trained map may have more rows
-                raise ConfigError("projection", config.projection, f"at most text_dimension={width}")
-            found["text.project.weight"] = principal_directions(moment, config.projection)
-        if config.layers or not options.text_residual:
+        found["text.project.weight"] = principal_directions(moment, config.projection)
+        if config.layers:
             found["text.enter.weight"] = principal_directions(moment, config.hidden)
     if options.features == "words":
-        found["initial.labels.weight"] = label_vectors(vocabulary.spellings(graphs), config, text)
+        found["initial.labels.weight"] = label_vectors(vocabulary.spellings(graphs), config.hidden, text)
     if options.word_residual:
         posts = list(tensors)
         labels = weighted_labels(found["initial.labels.weight"], posts, config.training.seed)
         moment = _mean_moment(posts, config.hidden, lambda batch: F.normalize(bags_of(labels, batch), dim=1), _BAGS)
         found["initial.labels.weight"] = labels
         found["bags.project.weight"] = principal_directions(moment, config.projection, skip=COMMON)
-        if options.formula_vectors != "none":
-            moment = _mean_moment(posts, FORMULA_WIDTH, lambda batch: features_of(batch, FORMULA_WIDTH), _ROWS)
-            found["formulas.project"] = principal_directions(moment, config.projection)
     return found
 
 
@@ -263,18 +229,17 @@ def random_network(config: MathAMRConfig, vocabulary: Vocabulary) -> nn.Module:
         return network(config, len(vocabulary.nodes), len(vocabulary.relations))
 
 
-def label_vectors(spellings: Sequence[str], config: MathAMRConfig, text: TextEncoder) -> Tensor:
-    """Compute the text encoder's vector of each label of a vocabulary, reduced to ``hidden`` by PCA."""
+def label_vectors(spellings: Sequence[str], hidden: int, text: TextEncoder) -> Tensor:
+    """Compute the text encoder's vector of each label of a vocabulary, reduced to ``hidden`` numbers by PCA."""
     words = [words_of(label) for label in spellings]
     distinct = [word for word in dict.fromkeys(words) if word]
-    vectors = torch.zeros(len(words), config.hidden)
+    vectors = torch.zeros(len(words), hidden)
     if not distinct:
         return vectors
-    found = text.word_vectors(distinct) if config.text.word_vectors == "input" else text.encode(distinct)
-    rows = torch.from_numpy(found).float()  # [words, d_text]
+    rows = torch.from_numpy(text.word_vectors(distinct))  # [words, d_text]
     rows = rows - rows.mean(0)
-    if rows.size(1) != config.hidden:
-        rows = rows @ principal_directions(moments(rows), config.hidden).T  # [words, d]
+    if rows.size(1) != hidden:
+        rows = rows @ principal_directions(moments(rows), hidden).T  # [words, d]
     rows = rows / rows.norm(dim=1).mean().clamp_min(torch.finfo(rows.dtype).tiny)
     place = {word: i for i, word in enumerate(distinct)}
     has = torch.tensor([bool(word) for word in words])

@@ -260,8 +260,6 @@ def open_tensors(
     conditions: list[str] = [config.formulas, config.virtual_nodes, config.auxiliary]
     if config.text.features == "text":
         conditions += [text.name if text else config.text.text_model]
-    if config.text.formula_vectors != "none":
-        conditions += [config.text.formula_vectors]
     digest = hashlib.sha256(json.dumps([vocabulary.hash, conditions, list(names)]).encode()).hexdigest()
     store = TensorStore(folder / f"tensors-{digest[:16]}.mathamr")
 

@@ -28,7 +28,7 @@ from pyterrier_mathamr.graph import GraphError, Vocabulary
 from pyterrier_mathamr.store import StoreError, file_sum, read_signed, signed
 from pyterrier_mathamr.store.hub import card, download, first_line, split_branch, upload
 
-from .config import RELATIONAL_CONV, MathAMRConfig, conv_name, is_known_conv, stored_options
+from .config import RELATIONAL_CONV, MathAMRConfig, conv_name, is_known_conv
 from .errors import ModelFileError, ModelNotFoundError, UnsafeModelError
 from .packed_bert import Rows
 
@@ -186,7 +186,7 @@ def read_manifest(folder: Path, conv: type[Any] | None = None) -> ModelManifest:
         return content
 
     def read(content: dict[str, Any]) -> ModelManifest:
-        options = stored_options(dict(content["config"]))
+        options = dict(content["config"])
         named = options.get("conv", RELATIONAL_CONV)
         if conv is not None and conv_name(conv) == named:
             options["conv"] = conv

@@ -320,7 +320,7 @@ class TokenNetwork:
     def __init__(self, model: Any) -> None:
         tokenizer: Any = getattr(model, "tokenizer", None)
         if not getattr(tokenizer, "is_fast", False):
-            needed = "text_context='alone' for an encoder without a fast tokenizer, or a sentence-transformers model"
+            needed = "an encoder with a fast tokenizer, such as a sentence-transformers model"
             raise ConfigError("text_model", type(model).__qualname__, needed)
         self._model, self._tokenizer = model, tokenizer
         probe = tokenizer("x", add_special_tokens=False)["input_ids"]
@@ -528,7 +528,7 @@ class TextEncoder(ByParameters):
         tables = (part.get_input_embeddings() for part in parts if hasattr(part, "get_input_embeddings"))
         table = next((found for found in tables if found is not None), None)
         if tokenizer is None or table is None:
-            raise ConfigError("word_vectors", "input", "'encoded' for an encoder without input embeddings")
+            raise ConfigError("text_model", type(self._loaded).__qualname__, "an encoder with input embeddings")
         rows = table.weight.detach().float().cpu().numpy()
         found = np.zeros((len(words), rows.shape[1]), np.float32)
         for i, word in enumerate(words):

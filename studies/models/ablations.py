@@ -19,7 +19,7 @@ _PLAIN = "plain"
 _WITHOUT = ", layers = 0"
 
 
-def _crossed(name: str, title: str, *options: Condition, task2: bool = False, **shared: Any) -> Study:
+def _crossed(name: str, title: str, *options: Condition, **shared: Any) -> Study:
     """Make a study of options, each with two layers and without."""
     conditions, rows, first = [], [], (options[0].name, COLBERT)
     for option in options:
@@ -29,7 +29,7 @@ def _crossed(name: str, title: str, *options: Condition, task2: bool = False, **
         conditions.append(condition(plain, option.recipe, **{**changes, "layers": 0}))
         rows.append(Row(option.name, against=None if option is options[0] else first))
         rows.append(Row(plain, against=(option.name, COLBERT)))
-    return Study(name, title, conditions=tuple(conditions), rows=tuple(rows), seeds=SEEDS, task2=task2)
+    return Study(name, title, conditions=tuple(conditions), rows=tuple(rows), seeds=SEEDS)
 
 
 def _listed(name: str, title: str, *conditions: Condition) -> Study:
@@ -49,7 +49,6 @@ _BEST_TEXT: dict[str, Any] = {
     "batch_size": 128,
     "learning_rate": 1e-4,
 }
-_OLD_TEXT = {**_BEST_TEXT, "kind_means": False}
 _FITTED = Recipe(fitted=True)
 _FITTED_COLLECTION = Recipe(pairs="collection", fitted=True)
 
@@ -110,14 +109,6 @@ ABLATIONS = (
         condition("5 or more", min_role_count=5),
         condition("all", min_role_count=1),
     ),
-    _crossed(
-        "ablation/in-out",
-        "Formulas that start from vectors of In+Out",
-        condition("bags", _FITTED),
-        condition("bags and In+Out", _FITTED, formula_vectors="in-out-mini"),
-        task2=True,
-        **BEST_BAGS,
-    ),
     _listed(
         "best/lookup",
         "Without a text encoder at query time",
@@ -133,7 +124,5 @@ ABLATIONS = (
         condition("text, layers = 2", _FITTED, **{**_BEST_TEXT, "layers": 2}),
         condition("text, 128 dimensions", _FITTED, **{**_BEST_TEXT, "projection": 128}),
         condition("text, sums of best matches", _FITTED, **{**_BEST_TEXT, "kind_means": False}),
-        condition("text, sentences with their passages", _FITTED, **{**_OLD_TEXT, "text_context": "passages"}),
-        condition("text, sentences only", _FITTED, **{**_OLD_TEXT, "text_context": "alone"}),
     ),
 )

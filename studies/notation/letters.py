@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from string import ascii_lowercase, ascii_uppercase
 
-from pyterrier_mathamr.graph import MathAMRGraph, VirtualKind, row_texts
+from pyterrier_mathamr.graph import MathAMRGraph
+from pyterrier_mathamr.posts import PLACEHOLDER
 
 FORMULA = re.compile(r"(?<!\\)(\$\$?)((?:[^$\\]|\\.)+)\1", re.DOTALL)
 """A formula of a text, between dollars."""
@@ -110,7 +111,8 @@ def canonical(text: str) -> str:
 
 def renamed_graph(graph: MathAMRGraph) -> MathAMRGraph:
     """Return a graph with other letters in its LaTeX, drawn by its id; its trees keep theirs."""
-    names = renaming(row_texts(graph, [VirtualKind.DOCUMENT])[0], graph.id)
+    text = PLACEHOLDER.sub(lambda formula: f"${graph.latex[int(formula[1])]}$", graph.text)
+    names = renaming(text, graph.id)
     return replace(graph, latex=tuple(with_letters(latex, names) for latex in graph.latex))
 
 

@@ -1,6 +1,7 @@
 """The texts behind a graph's vectors: kept with it, and never another sentence's."""
 
 import pickle
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -8,19 +9,10 @@ from graph_examples import whole
 
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.amr.parsing import ParsedPart, PartParser, part_of
-from pyterrier_mathamr.graph import (
-    GraphBuilder,
-    GraphError,
-    MathAMRGraph,
-    Passages,
-    passages_of,
-    row_texts,
-)
+from pyterrier_mathamr.graph import GraphBuilder, GraphError, MathAMRGraph, segments_of
 from pyterrier_mathamr.graph.structure import layout_of, sentence_numbers
 from pyterrier_mathamr.graph.texts import sentence_texts
 from pyterrier_mathamr.posts import post_from_text
-
-DOCUMENT, SENTENCE, FORMULA = 2, 1, 0
 
 
 class Scripted(PartParser):
@@ -44,14 +36,7 @@ def test_the_texts_are_title_and_body_with_formulas_as_latex():
     graph = GraphBuilder().build({"1": post})[0]
     assert graph.latex == ("x^2 = 2", "x = 1")
     assert graph.sentence_texts == ("An equation", "Solve FORMULA_0.", "I tried FORMULA_1.")
-    assert row_texts(graph, [FORMULA, FORMULA, SENTENCE, SENTENCE, SENTENCE, DOCUMENT]) == [
-        "x^2 = 2",
-        "x = 1",
-        "An equation",
-        "Solve $x^2 = 2$.",
-        "I tried $x = 1$.",
-        "An equation\nSolve $x^2 = 2$. I tried $x = 1$.",
-    ]
+    assert segments_of(graph).texts == ("An equation", "Solve $x^2 = 2$.", "I tried $x = 1$.")
 
 
 @pytest.mark.parametrize(
@@ -96,17 +81,6 @@ def test_without_texts_from_the_parser_each_sentence_gets_the_whole_text():
     assert sentence_texts(amr, (), "One. Two.") == ("One. Two.", "One. Two.")
 
 
-def test_a_passage_is_the_consecutive_sentences_that_fit_and_a_short_post_is_one():
-    graph = build("One. Two.", "(o / one)", "(t / two)")
-    assert passages_of(graph) == Passages(("One. Two.",), (0, 0))
-    texts = ("a" * 500, "b" * 400, "c" * 901, "d", "d", "FORMULA_0")
-    long = MathAMRGraph(graph.amr, ("x",), "1", "all", texts, ("x+y",))
-    parts = (f"{texts[0]} {texts[1]}", texts[2], "d $x+y$")  # nested sentences share one text, which is written once
-    assert passages_of(long) == Passages(parts, (0, 0, 1, 2, 2, 2))
-    empty = GraphBuilder().build({"1": post_from_text("")})[0]
-    assert passages_of(empty) == Passages(("",), (0,))
-
-
 def test_texts_come_back_from_penman_whatever_characters_they_have():
     graph = MathAMRGraph(
         decode_penman("(f / FORMULA_0)"), ("7",), "1", 'a ::b\n"c" ü\u2028', ("::", "\t"), ("\\frac{1}{2}",)
@@ -118,15 +92,15 @@ def test_texts_come_back_from_penman_whatever_characters_they_have():
 def test_a_record_without_texts_is_read_and_refused_only_where_texts_are_needed():
     graph = MathAMRGraph.from_penman(whole().to_penman())
     assert (graph.text, graph.sentence_texts, graph.latex) == ("", (), ())
-    for kind, what in ((FORMULA, "LaTeX of FORMULA_0"), (SENTENCE, "sentence 0"), (DOCUMENT, "text of the post")):
+    for record, what in ((graph, "LaTeX of FORMULA_0"), (replace(graph, latex=("x",) * 9), "text of the post")):
         with pytest.raises(GraphError, match=what) as caught:
-            row_texts(graph, [kind])
+            segments_of(record)
         assert "GraphBuilder" in str(pickle.loads(pickle.dumps(caught.value)))
 
 
 def test_an_empty_post_has_empty_texts():
     graph = GraphBuilder().build({"1": post_from_text("")})[0]
-    assert row_texts(graph, [SENTENCE, DOCUMENT]) == ["", ""]
+    assert segments_of(graph).texts == ("",)
     assert MathAMRGraph.from_penman(graph.to_penman()) == graph
 
 

@@ -129,7 +129,6 @@ def test_a_removed_option_is_read_at_its_default_and_refused_by_name_elsewhere(o
         ("layers", 1.5, 1),
         ("hidden", 0, 1),
         ("bases", 0, None),
-        ("edge_attributes", 1, False),
         ("node_mask", 1.1, 1.0),
         ("edge_dropout", 1.0, 0.99),
         ("temperature", 0.0, 1e-3),

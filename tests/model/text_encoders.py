@@ -1,10 +1,12 @@
-"""Text encoders for tests: one that needs no weights, one that must not be asked, and one with states of pieces."""
+"""Text encoders for tests: of words, of input embeddings, one that must not be asked, and one with states of pieces."""
 
 import re
 from collections import Counter
 
 import numpy as np
 import torch
+
+from pyterrier_mathamr.model import TextEncoder
 
 WIDTH = 12
 
@@ -22,6 +24,14 @@ class Words:
             for text in texts
         ]
         return np.array([np.sum(row, axis=0) for row in rows])
+
+
+class Table(TextEncoder):
+    """A text encoder whose input embeddings are drawn from the text."""
+
+    def word_vectors(self, words):
+        rows = [np.random.default_rng([*word.encode(), 1]).normal(size=WIDTH) for word in words]
+        return np.array(rows, dtype=np.float32)
 
 
 class Broken:

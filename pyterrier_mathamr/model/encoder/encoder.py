@@ -196,7 +196,7 @@ class Encoder(nn.Module):
     def __init__(self, config: MathAMRConfig, num_labels: int, num_relations: int) -> None:
         super().__init__()
         self.initial = InitialState(config, num_labels)
-        with_attributes = config.edge_attributes and config.conv == RELATIONAL_CONV
+        with_attributes = config.conv == RELATIONAL_CONV
         self.attributes = nn.Parameter(torch.empty(num_relations, config.hidden)) if with_attributes else None
         if self.attributes is not None:
             nn.init.xavier_uniform_(self.attributes)

@@ -5,30 +5,24 @@ import math
 import numpy as np
 import pytest
 import torch
+from text_encoders import Table
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import MASK_ID, collate, graph_tensors
 from pyterrier_mathamr.graph.structure import NodeKind
-from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder, Trainer
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig, Trainer
 from pyterrier_mathamr.model.features import tensors_of
 from pyterrier_mathamr.model.networks import COMMON, bags_of, network, weighted_labels
 
 
-class Letters:
-    """A text encoder whose vectors are drawn only from the text."""
-
-    def encode(self, texts):
-        return np.array([np.random.default_rng([*text.encode(), 1]).normal(size=12) for text in texts])
-
-
 @pytest.fixture
 def text():
-    return TextEncoder(Letters())
+    return Table()
 
 
 @pytest.fixture
 def config(small) -> MathAMRConfig:
-    return small.replace(features="words", word_vectors="encoded", word_residual=True, hidden=12, layers=0)
+    return small.replace(features="words", word_residual=True, hidden=12, layers=0)
 
 
 def slow_bags(graph, vectors):

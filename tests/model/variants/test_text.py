@@ -1,4 +1,4 @@
-"""Text features: models that are the text encoder at step 0, passages, and words for labels."""
+"""Text features: models that are the text encoder at step 0, and words for labels."""
 
 import importlib.util
 import json
@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from text_encoders import WIDTH, Broken, Words
+from text_encoders import WIDTH, Broken, Contextual, Table, Words
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import with_objects
-from pyterrier_mathamr.graph import GraphBuilder, GraphError, MathAMRGraph, Vocabulary, collate, passages_of, row_texts
+from pyterrier_mathamr.graph import GraphBuilder, GraphError, MathAMRGraph, Vocabulary, collate
 from pyterrier_mathamr.graph.structure import NodeKind
 from pyterrier_mathamr.model import (
     MathAMR,
@@ -21,7 +21,7 @@ from pyterrier_mathamr.model import (
     TextEncoder,
     Trainer,
 )
-from pyterrier_mathamr.model.features import tensors_of
+from pyterrier_mathamr.model.features import PostSegments, tensors_of, window_features
 from pyterrier_mathamr.model.networks import (
     moments,
     principal_directions,
@@ -48,18 +48,18 @@ def posts(graphs) -> dict[str, MathAMRGraph]:
 
 @pytest.fixture
 def text() -> TextEncoder:
-    return TextEncoder(Words())
+    return TextEncoder(Contextual())
 
 
 @pytest.fixture
 def config(small) -> MathAMRConfig:
-    return small.replace(features="text", text_context="alone", text_dimension=WIDTH, projection=WIDTH)
+    return small.replace(features="text", text_dimension=WIDTH, projection=WIDTH)
 
 
 def rows_of(graph, text):
     """The text vectors of a graph's rows: formulas, sentences, document."""
     kinds = [0] * graph.n_formulas + [1] * graph.n_sentences + [2]
-    return text.encode(row_texts(graph, kinds)).astype(np.float32)
+    return window_features([PostSegments.of(graph, kinds)], WIDTH, text)[0].astype(np.float32)
 
 
 @pytest.mark.parametrize("layers", [0, 2])
@@ -107,16 +107,6 @@ def test_the_graph_gets_its_share_by_training(posts, config, text):
     assert encoder.text.enter.weight.grad.abs().max() > 0
 
 
-def test_without_residual_text_is_a_part_of_the_first_state(posts, config, text):
-    graph = posts["q0"]
-    model = MathAMR.untrained(config.replace(text_residual=False, layers=0), [graph], text=text)
-    assert "text.project.weight" not in model.weights()
-    other = replace(graph, text="something else")
-    before, after = model.encode([graph, other])
-    assert before[:-1] == pytest.approx(after[:-1], abs=1e-5)
-    assert abs(before[-1] - after[-1]).max() > 1e-2
-
-
 def test_a_saved_model_names_its_text_encoder_and_holds_no_part_of_it(posts, config, text, tmp_path):
     graphs = list(posts.values())
     model = MathAMR.untrained(config.replace(layers=0), graphs, text=text)
@@ -146,31 +136,9 @@ def test_graphs_without_texts_are_refused_with_what_to_do(graphs, posts, config,
     model = MathAMR.untrained(config, list(posts.values()), text=text)
     with pytest.raises(GraphError, match=r"graph 'q0'.* GraphBuilder"):
         model.encode([graphs["q0"]])
-    plain = list(tensors_of([posts["q0"]], model.vocabulary, config.replace(features="lookup", text_context="windows")))
+    plain = list(tensors_of([posts["q0"]], model.vocabulary, config.replace(features="lookup")))
     with pytest.raises(ModelError, match=r"MathAMR\.encode"):
         model.encode_tensors(plain)
-
-
-def test_with_passages_sentences_and_the_document_are_text_in_their_surroundings(posts, config, text):
-    def unit(*rows):
-        return np.sum(rows, axis=0) / np.linalg.norm(np.sum(rows, axis=0))
-
-    chosen = config.replace(layers=0, text_context="passages")
-    short = posts["q0"]
-    first, count = short.n_formulas, short.n_sentences
-    long = replace(short, sentence_texts=tuple(f"{i} {'word ' * 100}" for i in range(count)))
-    for graph in (short, long):
-        rows = MathAMR.untrained(chosen, [graph], text=text).encode([graph])[0]
-        plain = rows_of(graph, text)
-        found = passages_of(graph)
-        passages = text.encode(found.texts).astype(np.float32)
-        expected = [unit(plain[first + i], passages[found.of_sentence[i]]) for i in range(count)]
-        assert rows[:first] == pytest.approx(plain[:first], abs=1e-3)
-        assert rows[first:-1] == pytest.approx(np.array(expected), abs=2e-3)
-        assert rows[-1] == pytest.approx(unit(plain[-1], unit(*passages)), abs=2e-3)
-    assert len(passages) > 1
-    with pytest.raises(ConfigError, match="text_context"):
-        chosen.replace(features="lookup")
 
 
 def test_a_width_other_than_the_configuration_s_is_refused(posts, config, text):
@@ -193,29 +161,29 @@ def test_a_trained_map_may_lead_to_a_larger_space(posts, config, text):
     assert model.encode([graph])[0][:, :WIDTH] == pytest.approx(rows_of(graph, text), abs=1e-3)
 
 
-def test_labels_start_from_the_words_of_the_text_encoder(posts, config, text):
-    graphs = list(posts.values())
-    chosen = config.replace(features="words", text_context="windows", word_vectors="encoded", hidden=WIDTH)
+def test_labels_start_from_the_words_of_the_text_encoder(posts, config):
+    graphs, text = list(posts.values()), Table()
+    chosen = config.replace(features="words", hidden=WIDTH)
     model = MathAMR.untrained(chosen, graphs, text=text)
     table, vocabulary = model.weights()["initial.labels.weight"], model.vocabulary
     group, limit = (vocabulary.node_id(word, NodeKind.CONCEPT) for word in ("group", "limit"))
-    words = text.encode(sorted({words_of(label) for label in vocabulary.spellings(graphs)} - {""})).astype(np.float32)
+    words = text.word_vectors(sorted({words_of(label) for label in vocabulary.spellings(graphs)} - {""}))
     center = words.mean(axis=0)
     scale = np.linalg.norm(words - center, axis=1).mean()
-    judge = (text.encode(["group", "limit"]).astype(np.float32) - center) / scale
+    judge = (text.word_vectors(["group", "limit"]) - center) / scale
     assert table[[group, limit]].numpy() == pytest.approx(judge, abs=1e-3)
     assert not table[:5].any()  # unknown, masked and virtual nodes
 
 
-def test_a_model_of_words_needs_no_text_encoder_once_it_is_there(posts, graphs, config, text, tmp_path):
-    chosen = config.replace(features="words", text_context="windows", word_vectors="encoded")
-    MathAMR.untrained(chosen, list(posts.values()), text=text).save(tmp_path / "m")
+def test_a_model_of_words_needs_no_text_encoder_once_it_is_there(posts, graphs, config, tmp_path):
+    chosen = config.replace(features="words")
+    MathAMR.untrained(chosen, list(posts.values()), text=Table()).save(tmp_path / "m")
     assert len(MathAMR.from_pretrained(tmp_path / "m", text=TextEncoder(Broken())).encode([graphs["q0"]])[0]) > 1
 
 
-def test_an_encoder_without_input_embeddings_names_the_alternative(posts, config, text):
-    with pytest.raises(ConfigError, match="'encoded'"):
-        MathAMR.untrained(config.replace(features="words", text_context="windows"), list(posts.values()), text=text)
+def test_an_encoder_without_input_embeddings_is_refused(posts, config):
+    with pytest.raises(ConfigError, match=r"'Words'.*an encoder with input embeddings"):
+        MathAMR.untrained(config.replace(features="words"), list(posts.values()), text=TextEncoder(Words()))
 
 
 @pytest.mark.parametrize(
@@ -239,10 +207,10 @@ def test_labels_are_written_as_words(label, words):
 def test_an_untrained_model_of_text_gives_the_vectors_of_the_encoder_in_the_box(posts):
     text = TextEncoder(device="cpu", precision="float32")
     graph = posts["q0"]
-    config = MathAMRConfig(features="text", text_context="alone", layers=0, projection=384)
+    config = MathAMRConfig(features="text", layers=0, projection=384)
     model = MathAMR.untrained(config, [graph], text=text)
-    texts = row_texts(graph, [0] * graph.n_formulas + [1] * graph.n_sentences + [2])
-    assert model.encode([graph], device="cpu")[0] == pytest.approx(text.encode(texts).astype(np.float32), abs=1e-3)
+    rows = window_features([PostSegments.of(graph, [0] * graph.n_formulas + [1] * graph.n_sentences + [2])], 384, text)
+    assert model.encode([graph], device="cpu")[0] == pytest.approx(rows[0].astype(np.float32), abs=1e-3)
 
 
 @pytest.mark.parametrize("layers", [0, 1])

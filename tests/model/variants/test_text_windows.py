@@ -12,9 +12,9 @@ from text_encoders import WIDTH, Contextual, Words
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import GraphBuilder, GraphError, Segments, segments_of
-from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig, ModelFileError, TextEncoder
 from pyterrier_mathamr.model.features import PostSegments, window_features
-from pyterrier_mathamr.model.saving import ModelManifest, read_manifest
+from pyterrier_mathamr.model.saving import read_manifest
 
 DATA = Path(__file__).parent.parent.parent / "data"
 CONFIG = MathAMRConfig(features="text", layers=0, text_dimension=WIDTH, projection=WIDTH)
@@ -135,21 +135,20 @@ def test_posts_in_the_cache_are_not_read_again(graphs, tmp_path):
 
 
 def test_an_encoder_without_states_names_the_alternative(graphs):
-    with pytest.raises(ConfigError, match=r"'Words'.*text_context='alone'"):
+    with pytest.raises(ConfigError, match=r"'Words'.*fast tokenizer"):
         encoded(Words(), graphs["one"])
 
 
-def test_a_model_reads_windows_and_a_stored_one_what_it_was_trained_with(graphs, tmp_path):
+def test_a_model_reads_windows(graphs):
     text = TextEncoder(Contextual(), precision="float32")
     model = MathAMR.untrained(CONFIG, list(graphs.values()), text=text)
     for graph, rows in zip(graphs.values(), model.encode(list(graphs.values())), strict=True):
         assert rows == pytest.approx(plain(text.model, graph), abs=3e-3)
+
+
+def test_a_stored_model_that_read_otherwise_is_refused(tmp_path):
     (tmp_path / "config.json").write_bytes((DATA / "text-model-config-format-1.json").read_bytes())
     for name in ("vocabulary.json.gz", "weights.safetensors"):
         (tmp_path / name).touch()
-    old = read_manifest(tmp_path)
-    assert old.config.text.text_context == "passages"
-    assert old.identity == "a27ba60d183949401969c015db8eea98df29a3c58ea3784efd6699afa6a42245"
-    contexts = [CONFIG.replace(text_context=name) for name in ("windows", "passages", "alone")]
-    assert len({ModelManifest(config, "v", "w").identity for config in contexts}) == 3
-    assert MathAMRConfig(features="text", text_passages=False).text.text_context == "alone"
+    with pytest.raises(ModelFileError, match="text_passages"):
+        read_manifest(tmp_path)
