@@ -58,5 +58,5 @@ $(DEMO): setup.cfg pyproject.toml constraints.txt | $(BIN)/python
 	touch $@
 
 $(TEST): setup.cfg pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) '.[answers,archives,bm25,cft,colbert,compiled,docs,hub,latex,mcp,mteb,plots,qdrant,ray,serve,test,text,watch]'
+	$(PIP) '.[answers,archives,bm25,cft,colbert,compiled,docs,hub,mcp,mteb,plots,qdrant,ray,serve,test,text,watch]'
 	touch $(DEMO) $@

@@ -28,16 +28,6 @@ BM25 and Tangent are in :mod:`pyterrier_mathamr.sparse`, combinations of ranking
 More than a third of this room is ColBERT, MaRF and the two-step search, which are trained here and not only applied.
 """
 
-from importlib import import_module
-from typing import Any
-
 import lazy_loader
 
-_lazy_names, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
-    if name == "GraphTermsIndex":  # an entry point, which refuses folders of older releases
-        return import_module(".removed", __name__).GraphTermsIndex
-    return _lazy_names(name)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

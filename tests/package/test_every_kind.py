@@ -18,14 +18,10 @@ from pyterrier_mathamr.store import StoredArtifact
 sys.path.append(str(Path(__file__).parents[1] / "store"))
 from artifact_modules import NAMES, load
 
-REMOVED = {"sparse_index.mathamr_graph_terms"}  # its class raises the error that names the replacement
-
 
 def ours(group: str) -> dict[str, EntryPoint]:
     found = entry_points(group=group)
-    return {
-        each.name: each for each in found if each.value.startswith("pyterrier_mathamr") and each.name not in REMOVED
-    }
+    return {each.name: each for each in found if each.value.startswith("pyterrier_mathamr")}
 
 
 def built_artifacts() -> dict[str, Callable[[Path], Path]]:
@@ -154,5 +150,4 @@ def test_an_artifact_of_others_is_named_with_the_kinds_that_are_known(tmp_path: 
     assert code == 1
     assert "unknown artifact type `dense_index.other`; this release knows: " in output
     assert "sparse_index.mathamr_patterns" in output
-    assert "graph_terms" not in output
     assert "mode=" not in output

@@ -65,7 +65,6 @@ def registered() -> dict[str, Index]:
         "posts.mathamr": None,  # of the engine
         "tensor_store.mathamr": None,  # of graphs
         "training_checkpoint.mathamr": None,
-        "sparse_index.mathamr_graph_terms": None,  # removed
     }
     plain = {name: lambda path, rows, kind=kind: kind(path).index(rows) for name, kind in found.items()}
     return {name: index for name, index in {**plain, **others}.items() if index is not None}

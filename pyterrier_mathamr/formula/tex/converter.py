@@ -1,6 +1,6 @@
 r"""LaTeX to MathML with ``math-core``, safely for any text.
 
-LaTeX that it refuses is repaired, or given to ``latex2mathml`` where that is installed; the tree is then ``partial``.
+LaTeX that it refuses is repaired, or given to ``latex2mathml``; the tree is then ``partial``.
 
 ::
 
@@ -23,7 +23,6 @@ from contextvars import ContextVar
 
 import math_core
 
-from pyterrier_mathamr._common.errors import MissingExtraError, require
 from pyterrier_mathamr._common.running.worker import MEMORY, OverLimitError, Worker
 from pyterrier_mathamr.formula import mathml
 from pyterrier_mathamr.formula.tree import FormulaError
@@ -235,19 +234,19 @@ def presentation(text: str, latex: str) -> tuple[str, bool]:
 
 
 def _fallback(text: str) -> str | None:
-    """Convert with ``latex2mathml``; ``None`` when it is not installed or refuses the formula as well."""
+    """Convert with ``latex2mathml``; ``None`` when it refuses the formula as well."""
     try:
-        require("latex2mathml.converter", "latex")
         return _other_converter(text)
-    except (MissingExtraError, OverLimitError):
+    except OverLimitError:
         return None
 
 
 def other_mathml(text: str) -> str | None:
     """Convert with ``latex2mathml``; ``None`` when it refuses the formula."""
-    converter = require("latex2mathml.converter", "latex")
+    import latex2mathml.converter  # few formulas need it
+
     try:
-        source: str = converter.convert(text)
+        source: str = latex2mathml.converter.convert(text)
     except Exception:  # it has no base class of errors and leaks errors of its parser
         return None
     return source
