@@ -42,9 +42,10 @@ docs: $(NEEDED)  ## build the documentation; warnings are errors
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -c docs . build/site
 	@echo "build/site/docs/index.html"
 
-dist: $(NEEDED)  ## build the source distribution and, from it, the wheel, as PyPI gets them, and check them
+dist: $(NEEDED)  ## build the source distributions and, from them, the wheels, as PyPI gets them, and check them
 	rm -rf build/dist
 	$(BIN)/python -m build --outdir build/dist
+	$(BIN)/python -m build --outdir build/dist systems
 	$(BIN)/python -m twine check --strict build/dist/*
 
 clean:  ## remove .venv and caches
@@ -57,6 +58,7 @@ $(DEMO): setup.cfg pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) '.[bm25,serve]'
 	touch $@
 
-$(TEST): setup.cfg pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) '.[answers,archives,bm25,cft,colbert,compiled,docs,hub,mcp,mteb,plots,qdrant,ray,serve,test,text,watch]'
+$(TEST): setup.cfg pyproject.toml constraints.txt systems/setup.cfg | $(BIN)/python
+	$(PIP) '.[archives,bm25,compiled,docs,hub,mcp,plots,qdrant,ray,serve,test,text,watch]' \
+	  --editable './systems[answers,cft,colbert,mteb]'
 	touch $(DEMO) $@

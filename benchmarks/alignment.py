@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 from tree_pairs import collections, compare
 
+from mathamr_systems.tangent_s import TreeLabels, align
 from pyterrier_mathamr.formula import FormulaTree
 from pyterrier_mathamr.formula.packed_trees import PackedTrees
-from pyterrier_mathamr.systems.tangent_s import TreeLabels, align
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "systems" / "formulas" / "tangent_s"))
 from tangent_s_plain import PlainAlignment

@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
+from mathamr_systems import FormulaTrees
+from mathamr_systems.approach0.path_lists import PathLists, indexed_paths, path_query
+from mathamr_systems.approach0.search import Constants, PathSearch, Scored, score_expressions
+from mathamr_systems.approach0.tree import OperatorTree, canonical_tree, formula_paths
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
-from pyterrier_mathamr.systems import FormulaTrees
-from pyterrier_mathamr.systems.approach0.path_lists import PathLists, indexed_paths, path_query
-from pyterrier_mathamr.systems.approach0.search import Constants, PathSearch, Scored, score_expressions
-from pyterrier_mathamr.systems.approach0.tree import OperatorTree, canonical_tree, formula_paths
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "systems" / "approach0"))
 from approach0_plain import PlainScorer

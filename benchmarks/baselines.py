@@ -28,10 +28,9 @@ from pyterrier_anserini import AnseriniIndex
 from pyterrier_pisa import PisaIndex
 
 import pyterrier_mathamr as mathamr
-from pyterrier_mathamr.arqmath import BeirDataset
-from pyterrier_mathamr.experiments import markdown_table
-from pyterrier_mathamr.experiments.beir import others
-from pyterrier_mathamr.experiments.measuring import means_table, measure_by_topic, paired_tests
+from mathamr_systems.experiments.beir import others
+from mathamr_systems.experiments.measuring import means_table, measure_by_topic, paired_tests
+from pyterrier_mathamr.arqmath import BeirDataset, markdown_table
 from studies.protocol.judges import read_judge
 
 TERRIER, PISA, ANSERINI = "Terrier BM25", "PISA BM25", "Anserini BM25"

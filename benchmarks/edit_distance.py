@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 from tree_pairs import collections, compare
 
+from mathamr_systems.edit_distance import EditCosts, tree_edit_distances
 from pyterrier_mathamr.formula import FormulaTree
 from pyterrier_mathamr.formula.packed_trees import PackedTrees
-from pyterrier_mathamr.systems.edit_distance import EditCosts, tree_edit_distances
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "systems" / "formulas" / "edit_distance"))
 from test_edit_distance import judged

@@ -20,12 +20,12 @@ import ir_measures
 import numpy as np
 import pandas as pd
 
+from mathamr_systems.experiments.measuring import KNOWN_ITEM_MEASURES
+from mathamr_systems.experiments.workdir import judged_topics
 from pyterrier_mathamr._common.listwise import fit_listwise
 from pyterrier_mathamr.arqmath import TASK1_MEASURES, ARQMathCollection, known_item_qrels, known_item_topics
 from pyterrier_mathamr.engine import SearchEngine
 from pyterrier_mathamr.engine.ranking import BlendedRetriever, Weights
-from pyterrier_mathamr.experiments.measuring import KNOWN_ITEM_MEASURES
-from pyterrier_mathamr.experiments.workdir import judged_topics
 from pyterrier_mathamr.formula import trees_from_latex
 from pyterrier_mathamr.fusion.learned import grouped
 from pyterrier_mathamr.posts import plain_text, post_from_html

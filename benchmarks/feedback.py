@@ -22,11 +22,10 @@ import pyterrier as pt
 from ir_measures import RR, nDCG
 
 import pyterrier_mathamr as mathamr
-from pyterrier_mathamr.arqmath import BeirDataset
-from pyterrier_mathamr.experiments import markdown_table
-from pyterrier_mathamr.experiments.beir import others
-from pyterrier_mathamr.experiments.measuring import means_table, measure_by_topic, paired_tests
-from pyterrier_mathamr.experiments.stages import pseudo_random
+from mathamr_systems.experiments.beir import others
+from mathamr_systems.experiments.measuring import means_table, measure_by_topic, paired_tests
+from pyterrier_mathamr._common.ids import pseudo_random
+from pyterrier_mathamr.arqmath import BeirDataset, markdown_table
 
 QUERIES = 300
 YEARS = 2020, 2022

@@ -20,16 +20,10 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from mathamr_systems import FormulaFeatures, ListwiseRanker, PairwiseRanker, TangentCFT, TangentS
+from mathamr_systems.experiments.measuring import measure_by_topic, paired_test
+from mathamr_systems.experiments.workdir import FORMULA_DEPTH, Artifacts, distinct, formula_topics, visual_judgments
 from pyterrier_mathamr.arqmath import TASK2_MEASURES
-from pyterrier_mathamr.experiments.measuring import measure_by_topic, paired_test
-from pyterrier_mathamr.experiments.workdir import (
-    FORMULA_DEPTH,
-    Artifacts,
-    distinct,
-    formula_topics,
-    visual_judgments,
-)
-from pyterrier_mathamr.systems import FormulaFeatures, ListwiseRanker, PairwiseRanker, TangentCFT, TangentS
 from studies.formulas.indexes import formula_trees
 from studies.formulas.systems import LTR_C
 

@@ -35,6 +35,7 @@ include_patterns = [
     "pyterrier_mathamr/pt_docs/*.rst",
     "pyterrier_mathamr/formula/CONVENTIONS.md",
     "pyterrier_mathamr/data/**/README.md",
+    "systems/mathamr_systems/data/**/README.md",
 ]
 exclude_patterns = [".venv", "build"]
 extensions = [

@@ -39,7 +39,7 @@ table = pt.Experiment(
     correction="bonferroni",
     filter_by_qrels=True,
 )
-print(mathamr.experiments.markdown_table(table))  # a star: differs from the first, p < 0.05 after correction
+print(mathamr.arqmath.markdown_table(table))  # a star: differs from the first, p < 0.05 after correction
 
 # 5. One query of your own.
 for row in systems["ColBERT-style"].search(r"Why does $\sum_{n=1}^{\infty} 1/n$ diverge?").head(3).itertuples():

@@ -50,4 +50,4 @@ table = pt.Experiment(
     correction="bonferroni",
     filter_by_qrels=True,
 )
-print(mathamr.experiments.markdown_table(table))  # a star: differs from the first, p < 0.05 after correction
+print(mathamr.arqmath.markdown_table(table))  # a star: differs from the first, p < 0.05 after correction

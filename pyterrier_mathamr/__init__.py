@@ -1,6 +1,7 @@
 """Math-aware retrieval for PyTerrier: MathAMR+ graphs, R-GCN encoders and MaxSim over virtual nodes.
 
 Public names are imported when they are first used: ``import pyterrier_mathamr`` loads neither torch nor faiss nor Java.
+Other published systems are in the package ``mathamr_systems`` (``pip install 'pyterrier-mathamr[systems]'``).
 """
 
 import lazy_loader

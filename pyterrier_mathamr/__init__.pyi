@@ -1,7 +1,6 @@
 from . import amr as amr
 from . import cli as cli
 from . import engine as engine
-from . import experiments as experiments
 from . import explain as explain
 from . import formula as formula
 from . import fusion as fusion
@@ -10,7 +9,6 @@ from . import index as index
 from . import model as model
 from . import posts as posts
 from . import sparse as sparse
-from . import systems as systems
 from ._common.errors import MathAMRError as MathAMRError
 from ._common.errors import MathAMRWarning as MathAMRWarning
 from ._common.running.processes import Processes as Processes
@@ -40,4 +38,3 @@ from .posts import MathPassager as MathPassager
 from .sparse import BM25Index as BM25Index
 from .sparse import PatternIndex as PatternIndex
 from .sparse import TangentIndex as TangentIndex
-from .systems import LateInteraction as LateInteraction

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pyterrier_mathamr.cli.experiment import names_of
+from mathamr_systems.cli.experiment import names_of
 from pyterrier_mathamr.cli.group import MathAMRGroup
 from pyterrier_mathamr.cli.options import (
     FILE,
@@ -118,7 +118,7 @@ def _run(name: str, folder: Path, years: str, seeds: str | None, quiet: bool, **
 @_model
 def task_1(folder: Path, years: str, workdir: Path, **options: Any) -> None:
     """Compare all systems of Task 1."""
-    from pyterrier_mathamr.experiments import run_arqmath
+    from mathamr_systems.experiments import run_arqmath
 
     from .answers.catalogue import task1_systems
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import pandas as pd
 
+from mathamr_systems.experiments.workdir import Artifacts, TopicSet, formula_topics, require_years, visual_judgments
 from pyterrier_mathamr.arqmath import graphs_from_sources
-from pyterrier_mathamr.experiments.workdir import Artifacts, TopicSet, formula_topics, require_years, visual_judgments
 from pyterrier_mathamr.graph import GraphStore
 from pyterrier_mathamr.model import MathAMRConfig, TextEncoder
 from pyterrier_mathamr.store import writer_lock

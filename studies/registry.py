@@ -7,12 +7,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from mathamr_systems.experiments.report import Report
+from mathamr_systems.experiments.stages import to_stderr
+from mathamr_systems.experiments.workdir import Artifacts
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.running.processes import Executor
 from pyterrier_mathamr.arqmath import read_training_pairs
-from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.stages import to_stderr
-from pyterrier_mathamr.experiments.workdir import Artifacts
 
 from . import answers, models
 from .answers import colbert, extract, marf, two_step_tables

@@ -19,15 +19,15 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from mathamr_systems.experiments.measuring import Missing
+from mathamr_systems.experiments.preparing import FULL_PAIRS
+from mathamr_systems.experiments.stages import ExperimentError
+from mathamr_systems.experiments.systems import COLBERT, ONCE, AnswerParts, AnswerSystem
+from mathamr_systems.experiments.workdir import Artifacts
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.running.processes import Executor
 from pyterrier_mathamr.arqmath import LinkedQuestions
-from pyterrier_mathamr.experiments.measuring import Missing
-from pyterrier_mathamr.experiments.negatives import Miner
-from pyterrier_mathamr.experiments.preparing import FULL_PAIRS
-from pyterrier_mathamr.experiments.stages import ExperimentError
-from pyterrier_mathamr.experiments.systems import COLBERT, ONCE, AnswerParts, AnswerSystem
-from pyterrier_mathamr.experiments.workdir import Artifacts
+from pyterrier_mathamr.arqmath.negatives import Miner
 
 from .tables import REFERENCE, Key, Results
 

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyterrier_mathamr.arqmath import TASK1_MEASURES, TASK2_MEASURES
-from pyterrier_mathamr.experiments.measuring import (
+from mathamr_systems.experiments.measuring import (
     FLOOR,
     KNOWN_ITEM_MEASURES,
     TEST_COLUMNS,
@@ -22,8 +21,9 @@ from pyterrier_mathamr.experiments.measuring import (
     paired_tests,
     random_floor,
 )
-from pyterrier_mathamr.experiments.systems import BASELINES
-from pyterrier_mathamr.experiments.workdir import FORMULA_DEPTH, TANGENT, Artifacts, TopicSet, distinct
+from mathamr_systems.experiments.systems import BASELINES
+from mathamr_systems.experiments.workdir import FORMULA_DEPTH, TANGENT, Artifacts, TopicSet, distinct
+from pyterrier_mathamr.arqmath import TASK1_MEASURES, TASK2_MEASURES
 
 from .artifacts import judged_formulas
 

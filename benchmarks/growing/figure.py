@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyterrier_mathamr.explain.charts import new_figure, save
+from mathamr_systems.charts import new_figure, save
 
 from .parts import PARTS
 from .report import QUANTITIES

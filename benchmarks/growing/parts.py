@@ -73,7 +73,7 @@ def _release(place: Place) -> int:
 
 
 def _verify(place: Place) -> int:
-    from pyterrier_mathamr.arqmath import verify
+    from mathamr_systems import verify
 
     findings = list(verify(place.folder / "release"))
     if bad := [finding for finding in findings if not finding.good]:
@@ -82,7 +82,7 @@ def _verify(place: Place) -> int:
 
 
 def _stats(place: Place) -> int:
-    from pyterrier_mathamr.arqmath import release_statistics
+    from mathamr_systems import release_statistics
 
     rows = {row.name: row.here for row in release_statistics(place.collection)}
     if rows["Total posts"] != place.posts:

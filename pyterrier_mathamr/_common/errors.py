@@ -81,6 +81,9 @@ class ConfigError(MathAMRError):
     template = "{option}={value!r} is not accepted; give {allowed}."
 
 
+_OF_SYSTEMS = ("answers", "cft", "colbert", "mteb")  # extras of the other distribution
+
+
 class MissingExtraError(MathAMRError, ImportError):
     """A package is needed and not installed, too old, or cannot be imported; a required one has no extra."""
 
@@ -93,7 +96,8 @@ class MissingExtraError(MathAMRError, ImportError):
     @property
     def requirement(self) -> str:
         """What pip installs."""
-        return f"'pyterrier-mathamr[{self.extra}]'" if self.extra else "pyterrier-mathamr"
+        package = "pyterrier-mathamr-systems" if self.extra in _OF_SYSTEMS else "pyterrier-mathamr"
+        return f"'{package}[{self.extra}]'" if self.extra else package
 
     @property
     def fault(self) -> str:

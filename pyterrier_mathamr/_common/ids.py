@@ -12,6 +12,7 @@ r"""One rule for the ids of documents, queries and formulas, in every index and 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from numbers import Integral
@@ -25,6 +26,11 @@ if TYPE_CHECKING:  # a server that only passes requests on does without pandas
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # C0, DEL, C1 and Unicode's two separators of lines
 # further, what changes the direction of writing, and halves of surrogate pairs
 _UNSEEN = re.compile(f"{CONTROL.pattern[:-1]}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def pseudo_random(name: str) -> int:
+    """Return a pseudo-random number that is a function of a name, to shuffle names by."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
 
 
 def visible(text: str, kept: str = "") -> str:

@@ -5,17 +5,15 @@
     dump, topics, runs   each official file to records: posts, pairs and links; topics, judgments; submissions
       │                  errors: tolerated faults of bad rows, reported as warnings
     collection           a folder of the release: each file found by its name (release_files), read when asked for
-      ├── release_checks checks each file, and counts Table 4.3 of the paper
       ├── datasets/      ``irds:arqmath/…`` for ir_datasets and PyTerrier
       └── sources        posts and training pairs of such a folder, of a pair file, or of own posts
-            └ from_sources  graphs of such posts, and models trained on such pairs
+            └ from_sources  graphs of such posts, and models trained on such pairs; negatives: hard negatives for them
     measures             nDCG', MAP', P'@10, Bpref; AR' and P'@1 of Task 3; visually distinct formulas
-    ntcir12              topics, judgments and formulas of NTCIR-12 formula browsing
 
 Names are imported when they are first used. Importing the room itself only installs a finder that registers the
 datasets once ir_datasets is imported.
 
-A fifth of this room checks the files of the release, and reports the faults of rows without stopping.
+Faults of rows are reported without stopping.
 """
 
 import lazy_loader

@@ -32,9 +32,7 @@ from .measures import VisualIdDeduplication as VisualIdDeduplication
 from .measures import parse_measure as parse_measure
 from .measures import task3_scores as task3_scores
 from .measures import visual_qrels as visual_qrels
-from .ntcir12 import NTCIR12Folder as NTCIR12Folder
-from .release_checks import release_statistics as release_statistics
-from .release_checks import verify as verify
+from .negatives import mine_negatives as mine_negatives
 from .release_files import Item as Item
 from .release_files import inventory as inventory
 from .release_files import is_release as is_release
@@ -50,6 +48,7 @@ from .sources import linked_pairs as linked_pairs
 from .sources import read_documents as read_documents
 from .sources import read_pair_file as read_pair_file
 from .sources import read_training_pairs as read_training_pairs
+from .tables import markdown_table as markdown_table
 from .topics import TOPIC_CATEGORIES as TOPIC_CATEGORIES
 from .topics import Qrel as Qrel
 from .topics import Topic as Topic

@@ -7,7 +7,7 @@ the judgments are not filtered, as a document of grade 0 or 1 is judged.
 A topic without a judged document in the run scores 0; trec_eval without ``-c`` leaves it out of the mean. A topic
 without judgments is left out. Ties in score are ordered by document id, descending, regardless of the rank, as in
 trec_eval. (Judged@10 has a different order.) The columns of ``pt.Experiment`` come in the order of a set:
-``experiments.markdown_table`` and ``experiments.measure`` put measures in the order of these lists.
+``markdown_table`` puts measures in the order of these lists.
 
 Task 2 is evaluated over formulas that look different::
 

@@ -18,7 +18,7 @@ import shutil
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Literal, NamedTuple
@@ -43,6 +43,33 @@ PAIRS: Patterns = (r"pairs\.tsv(\.gz)?",)
 LINKS: Patterns = (r"links\.tsv(\.gz)?", r"PostLinks\.V[\d.]+\.xml(\.gz)?", r"PostLinks\.xml(\.gz)?")
 
 PACKED_LINKS: Patterns = (r"PostLinks(\.V[\d.]+)?\.(xml\.)?(zip|7z|bz2|xz)",)
+
+DOCUMENT_COUNTS: Mapping[str, int] = {
+    "posts": 2_466_080,
+    "questions": 1_020_585,
+    "answers": 1_445_495,
+    "formulas": 28_320_920,
+}
+"""Documents of the release, version 1.3 of the posts and version 3 of the formula tables (MathAMR+, Table 4.3)."""
+
+TOPIC_COUNTS: Mapping[str, int] = {
+    "2020/task1": 98,
+    "2022/task1": 100,
+    "2022/task2": 100,
+    "2022/task3": 100,
+}
+"""Topics in the official files; fewer are judged."""
+
+JUDGMENT_COUNTS: Mapping[str, int] = {
+    "2020/task1": 39_124,
+    "2020/task2": 12_115,
+    "2020/task2/visual": 6_074,
+    "2022/task1": 34_847,
+    "2022/task2": 16_189,
+    "2022/task2/visual": 11_538,
+    "2022/task3": 722,
+}
+"""Graded lines of the official judgments of the test topics; the 70 lines of Task 3 with code 5 or 6 are not grades."""
 
 _TASK = one_of(1, 2, 3)
 _JUDGED = one_of("formula", "visual")

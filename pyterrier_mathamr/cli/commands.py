@@ -17,8 +17,6 @@ from .arqmath import arqmath
 from .demo import demo
 from .draw import draw
 from .engine import build, compact, delete, duplicates, mcp, report, search, serve, update
-from .evaluate import evaluate
-from .experiment import experiment
 from .group import MathAMRGroup
 from .options import (
     FILE,
@@ -39,8 +37,7 @@ if TYPE_CHECKING:
     from pyterrier_mathamr.amr.doctor import ParserName
 
 _COMMANDS = (
-    arqmath, build, compact, delete, demo, draw, duplicates, evaluate, experiment, mcp, report, search, serve, site,
-    update, verify,
+    arqmath, build, compact, delete, demo, draw, duplicates, mcp, report, search, serve, site, update, verify,
 )  # fmt: skip
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
@@ -205,7 +202,7 @@ def train(graph_store: Path, sources: tuple[Path, ...], output: Path, fresh: boo
     config = (MathAMRConfig.from_file(file) if file else MathAMRConfig()).replace(**changes)
     miner, miners_model = options.pop("negatives"), options.pop("negatives_from")
     if miner:
-        from pyterrier_mathamr.experiments import mine_negatives
+        from pyterrier_mathamr.arqmath import mine_negatives
         from pyterrier_mathamr.graph import GraphStore
 
         searched = MathAMR.from_pretrained(miners_model) if miner == "model" else None
@@ -214,25 +211,6 @@ def train(graph_store: Path, sources: tuple[Path, ...], output: Path, fresh: boo
         )
     model = train_from_sources(sources, graph_store, output, config, fresh=fresh, verbose=not quiet, **options)
     click.echo(f"{output}: model {model.identity[:12]}")
-
-
-@main.command(short_help="Train an In+Out model on formulas.")
-@click.argument("formula_trees", type=FOLDER)
-@click.option("--output", "-o", type=NEW, required=True, help="Folder of the new model.")
-@click.option("--set", "changes", multiple=True, metavar="OPTION=VALUE", help="One of InOutOptions, such as layers=1.")
-@click.option("--fresh", is_flag=True, help="Start over; do not resume an interrupted run.")
-@quiet_option
-def train_in_out(formula_trees: Path, output: Path, changes: tuple[str, ...], fresh: bool, quiet: bool) -> None:
-    """Train encoders of formula graphs on the formulas of FORMULA_TREES, which need no judgments.
-
-    The state after each epoch is kept next to OUTPUT until the model is finished.
-    """
-    from pyterrier_mathamr.model import train_in_out
-    from pyterrier_mathamr.systems import FormulaTrees, InOutOptions
-
-    options = InOutOptions.from_dict(values_of(changes))
-    model = train_in_out(FormulaTrees(formula_trees), output, options, fresh=fresh, verbose=not quiet)
-    click.echo(f"{output}: In+Out model {model.identity[:12]}")
 
 
 @main.command(short_help="Encode graphs with a model, and index their vectors.")

@@ -9,6 +9,7 @@ import shlex
 import signal
 import warnings
 from collections.abc import Sequence
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TextIO
 
 import click
@@ -21,8 +22,52 @@ from .interrupts import Interruptible
 
 _COMMAND = f"{__name__}.command"
 
+REGISTERED = "mathamr_commands"
+"""The group of entry points that are commands of other distributions: ``experiment``, ``draw.topics``."""
 
-class MathAMRGroup(click.Group):
+_OF_SYSTEMS = ("arqmath.stats", "arqmath.verify", "draw.speed", "draw.topics", "evaluate", "experiment", "train-in-out")
+
+
+class OpenGroup(click.Group):
+    """A group that has the commands of other distributions, too."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """List all commands by name."""
+        return sorted({*super().list_commands(ctx), *_registered(ctx)})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command; of one that is not installed, raise the error that says how to get it."""
+        if (own := super().get_command(ctx, cmd_name)) is not None:
+            return own
+        if (entry := _registered(ctx).get(cmd_name)) is not None:
+            command: click.Command = entry.load()
+            return command
+        if f"{_prefix(ctx)}{cmd_name}" in _OF_SYSTEMS:
+            raise click.UsageError(
+                f"`{ctx.command_path} {cmd_name}` is a command of the systems. Run: pip install "
+                "'pyterrier-mathamr[systems]'",
+                ctx,
+            )
+        return None
+
+
+def _prefix(ctx: click.Context) -> str:
+    """Return what the names of a group's commands begin with: nothing, or ``draw.``."""
+    return "".join(f"{name}." for name in ctx.command_path.split()[1:])
+
+
+def _registered(ctx: click.Context) -> dict[str, EntryPoint]:
+    """Return the commands of other distributions in a group by name."""
+    prefix = _prefix(ctx)
+    found = {
+        entry.name.removeprefix(prefix): entry
+        for entry in entry_points(group=REGISTERED)
+        if entry.name.startswith(prefix)
+    }
+    return {name: entry for name, entry in found.items() if "." not in name}
+
+
+class MathAMRGroup(OpenGroup):
     """Shows errors and warnings of the package, and the end by SIGINT or SIGTERM, as one line."""
 
     _is_program = False

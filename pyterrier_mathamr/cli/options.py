@@ -150,3 +150,10 @@ def values_of(changes: tuple[str, ...]) -> dict[str, Any]:
         except ValueError:
             options[name] = _PYTHON.get(value, value)
     return options
+
+
+def drawn(forms: str) -> Callable[[Command], Command]:
+    """Return the option of a picture that is written."""
+    return click.option(
+        "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), required=True, help=f"The picture: {forms}."
+    )

@@ -14,6 +14,8 @@ from pyterrier_mathamr._common.ids import visible
 
 from .options import quiet_option
 
+_OTHERS = "; artifacts of other systems need: pip install 'pyterrier-mathamr[systems]'"
+
 
 @click.command(short_help="Compare the checksums of artifacts, models and caches.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH…", type=click.Path(path_type=Path))
@@ -81,9 +83,9 @@ def _artifact(path: Path) -> Any:
     for entry in registered:
         if entry.name == name and hasattr(artifact := entry.load()(path), "faults"):
             return artifact
-    ours = [entry for entry in registered if entry.value.startswith("pyterrier_mathamr")]
-    known = sorted(entry.name for entry in ours if isinstance(entry.load(), type))  # not functions, of removed kinds
-    raise StoreError(path, f"unknown artifact type `{name}`; this release knows: {', '.join(known)}")
+    known = sorted(entry.name for entry in registered if "mathamr" in entry.module)
+    others = "" if any(entry.module.startswith("mathamr_systems") for entry in registered) else _OTHERS
+    raise StoreError(path, f"unknown artifact type `{name}`; this installation knows: {', '.join(known)}{others}")
 
 
 def _type_of(path: Path) -> str:

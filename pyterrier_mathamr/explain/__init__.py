@@ -1,4 +1,4 @@
-"""Explanations for users: which parts of a post contribute to its score; pictures of graphs, scores and experiments.
+"""Explanations for users: which parts of a post contribute to its score; pictures of graphs and scores.
 
 ::
 
@@ -6,7 +6,6 @@
                             ──▶ display        as text and as HTML
     graphs, vectors         ──▶ maxsim         the best match of each virtual node of the query; weighted cosines
                             ──▶ drawings       two texts side by side; a graph, a formula
-    table of an experiment  ──▶ charts         differences by topic, speed against quality: figures of matplotlib
 """
 
 import lazy_loader

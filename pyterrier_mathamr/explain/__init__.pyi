@@ -1,8 +1,4 @@
-from .charts import Picture as Picture
-from .charts import draw_speed as draw_speed
-from .charts import draw_topic_differences as draw_topic_differences
-from .charts import save as save
-from .charts import topic_differences as topic_differences
+from .drawings import Picture as Picture
 from .drawings import draw_formula as draw_formula
 from .drawings import draw_graph as draw_graph
 from .drawings import draw_maxsim as draw_maxsim

@@ -27,7 +27,6 @@ from pyterrier_mathamr._common.drawing import (
     Canvas,
     Paint,
     Palette,
-    Picture,
     Theme,
     mixed,
     palette,
@@ -35,6 +34,7 @@ from pyterrier_mathamr._common.drawing import (
     text_on,
     text_width,
 )
+from pyterrier_mathamr._common.drawing import Picture as Picture
 from pyterrier_mathamr.formula.display.drawing import draw_formula as draw_formula
 from pyterrier_mathamr.formula.display.typesetting import Badge, Paragraph, paint_badge, paint_paragraph, paragraph
 from pyterrier_mathamr.graph import MathAMRGraph

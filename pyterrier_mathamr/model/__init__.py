@@ -12,11 +12,10 @@
     score_weights   weights in the score; score_fitting: how they are found
     mathamr         `MathAMR`: configuration, vocabulary and weights; saving, weights: its files
     transformers    every model as stages of a PyTerrier pipeline
-    in_out/         In+Out, a model of formulas without text: trees to a vector for each symbol
     loop            the training loop of every model; checkpoints: its state on disk
     trainer         question-answer pairs to a `MathAMR`; pairs: batches of their graphs; losses
 
-A third of this room is ``in_out/``, the text encoders and the training loop, which the systems share.
+The text encoders and the training loop are shared by other systems.
 """
 
 import lazy_loader

@@ -11,7 +11,6 @@ from .errors import ModelError as ModelError
 from .errors import ModelFileError as ModelFileError
 from .errors import ModelNotFoundError as ModelNotFoundError
 from .errors import TrainingError as TrainingError
-from .in_out import train_in_out as train_in_out
 from .mathamr import MathAMR as MathAMR
 from .saving import DEFAULT_MODEL as DEFAULT_MODEL
 from .score_fitting import fit_score_weights as fit_score_weights

@@ -59,7 +59,6 @@ class MathAMR(SavedModel):
         encode = mathamr.GraphBuilder() >> model.doc_encoder()
     """
 
-    _EXPORTED_BY = "mathamr"
     DESCRIPTION = CONFIG
     faults = staticmethod(model_faults)
 

@@ -17,6 +17,8 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
@@ -55,6 +57,14 @@ _REMOVED = {
 }
 
 
+def bundled_models() -> list[Path]:
+    """Return the folders of bundled models, of this package and of others that register models."""
+    packages = dict.fromkeys(entry.module.partition(".")[0] for entry in entry_points(group="mathamr_models"))
+    found = [find_spec(package) for package in packages]
+    places = [spec.submodule_search_locations[0] for spec in found if spec and spec.submodule_search_locations]
+    return [BUNDLED, *(folder for place in places if (folder := Path(place) / "data" / "models") != BUNDLED)]
+
+
 def find_folder(name: str | Path) -> Path:
     """Find the folder of a :class:`~pyterrier_mathamr.MathAMR`; see :func:`find_saved`."""
     return find_saved(name, CONFIG)
@@ -64,10 +74,11 @@ def find_saved(name: str | Path, description: str) -> Path:
     """Find the folder of a model with such a description by path, bundled name or name on the hub."""
     if str(name).startswith(HUB):
         return fetched(str(name), FETCHED)
-    for folder in (Path(name), BUNDLED / name):
+    for folder in (Path(name), *(models / name for models in bundled_models())):
         if (folder / description).is_file():
             return folder
-    bundled = ", ".join(sorted(path.parent.name for path in BUNDLED.glob(f"*/{description}"))) or "none is installed"
+    found = (path.parent.name for models in bundled_models() for path in models.glob(f"*/{description}"))
+    bundled = ", ".join(sorted(found)) or "none is installed"
     known = f"it is neither a folder with a {description} nor one of the bundled models ({bundled})"
     reason = f"{known}. Give a bundled name, the path that save() wrote, or hf:organization/name"
     raise ModelNotFoundError(str(name), _REMOVED.get(str(name), reason))
@@ -75,7 +86,7 @@ def find_saved(name: str | Path, description: str) -> Path:
 
 def short_name(folder: Path) -> str:
     """Return the shortest name of a model's folder that :func:`find_folder` reads: a bundled one by its name."""
-    return folder.name if folder.parent == BUNDLED else str(folder)
+    return folder.name if folder.parent in bundled_models() else str(folder)
 
 
 def lasting_name(name: str | Path) -> str:
@@ -300,9 +311,6 @@ def _named(error: MathAMRError | OSError, path: Path) -> MathAMRError:
 class SavedModel:
     """A model that can be saved: equality and hash by its identity, and a `repr` that opens it again where it can."""
 
-    _EXPORTED_BY: ClassVar[str] = "mathamr.systems"
-    """Where users import the class from."""
-
     DESCRIPTION: ClassVar[str]
     """The file by which the folder of a saved model is recognized."""
     NOUN: ClassVar[str] = "model"
@@ -361,12 +369,14 @@ class SavedModel:
             MissingExtraError: huggingface_hub is not installed (extra ``hub``).
             MathAMRError: the hub refuses it, or cannot be reached.
         """
-        name = f"{self._EXPORTED_BY}.{type(self).__name__}"
+        package = type(self).__module__.partition(".")[0]
+        alias = "mathamr" if package == "pyterrier_mathamr" else package
+        imported = f"{package} as {alias}" if alias != package else package
         text = card(
             title=split_branch(repo)[0].rpartition("/")[2],
             tags=["pyterrier", "math-aware-retrieval"],
             front={"library_name": "pyterrier-mathamr"},
-            usage=f"import pyterrier_mathamr as mathamr\n\nmodel = {name}.from_hf({repo!r})",
+            usage=f"import {imported}\n\nmodel = {alias}.{type(self).__name__}.from_hf({repo!r})",
             license=license, description=description, reproduction=reproduction, measures=measures,
             metadata={"identity": self.identity},
         )  # fmt: skip

@@ -10,7 +10,7 @@
     expressions/, tangent        formulas, stored once for equal trees
     terms, patterns              their sub-expressions, matched with wildcards and under other letters
 
-``expressions/`` is more than Tangent needs: the indexes of formulas in :mod:`pyterrier_mathamr.systems` (Approach Zero,
+``expressions/`` is more than Tangent needs: the indexes of formulas in :mod:`mathamr_systems` (Approach Zero,
 Tangent-CFT, In+Out, formula trees) are built, merged, resumed and searched by it, with different payloads.
 """
 

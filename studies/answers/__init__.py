@@ -10,7 +10,7 @@ How a study is added
 --------------------
 
 Each study has a file here with a constant ``STUDY``; ``studies/registry.py`` lists them. A system defines how it is
-made from :class:`~pyterrier_mathamr.experiments.AnswerParts`::
+made from :class:`~mathamr_systems.experiments.AnswerParts`::
 
     def _index(parts: AnswerParts) -> tuple[Model, MathAMRIndex]:
         def train(path: Path) -> None:
@@ -54,9 +54,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
-from pyterrier_mathamr.arqmath import TASK1_MEASURES
-from pyterrier_mathamr.experiments.measuring import (
+from mathamr_systems.experiments.measuring import (
     FEW_JUDGED,
     FLOOR,
     KNOWN_ITEM_MEASURES,
@@ -69,9 +67,11 @@ from pyterrier_mathamr.experiments.measuring import (
     stars,
     with_missing,
 )
-from pyterrier_mathamr.experiments.report import Report, published
-from pyterrier_mathamr.experiments.systems import ONCE, AnswerParts, AnswerSystem
-from pyterrier_mathamr.experiments.workdir import KNOWN_ITEM
+from mathamr_systems.experiments.report import Report, published
+from mathamr_systems.experiments.systems import ONCE, AnswerParts, AnswerSystem
+from mathamr_systems.experiments.workdir import KNOWN_ITEM
+from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
+from pyterrier_mathamr.arqmath import TASK1_MEASURES
 from studies.artifacts import prepare
 from studies.study import Outcome, Setting, Study, all_systems, baselines, reference
 from studies.tables import JUDGED, KNOWN, MAIN, REFERENCE, VALUES, Key, Results

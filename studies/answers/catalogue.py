@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from mathamr_systems.experiments.systems import ALL, TASK1, AnswerSystem
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.experiments.systems import ALL, TASK1, AnswerSystem
 
 from .colbert import COLBERT_ROW, RERANKED_ROW, hybrid_row
 from .marf import MARF

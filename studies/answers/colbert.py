@@ -12,14 +12,14 @@ from typing import Any
 
 import pyterrier as pt
 
+from mathamr_systems import ColBERT, ColBERTOptions, ColBERTTraining
+from mathamr_systems.colbert import PRESETS
+from mathamr_systems.colbert.training import States
+from mathamr_systems.experiments.systems import DEPTH, AnswerParts, AnswerSystem
 from pyterrier_mathamr.arqmath import known_answers, read_documents, read_training_pairs
-from pyterrier_mathamr.experiments.negatives import mine_negatives
-from pyterrier_mathamr.experiments.systems import DEPTH, AnswerParts, AnswerSystem
+from pyterrier_mathamr.arqmath.negatives import mine_negatives
 from pyterrier_mathamr.fusion import ConvexFusion
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.systems import ColBERT, ColBERTOptions, ColBERTTraining
-from pyterrier_mathamr.systems.colbert import PRESETS
-from pyterrier_mathamr.systems.colbert.training import States
 from studies.study import Study
 
 from .pairs import right_answers

@@ -18,13 +18,13 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
+from mathamr_systems import ColBERT, CosineScorer, ExtractAnswer
+from mathamr_systems.experiments.measuring import PairedTest, paired_test
+from mathamr_systems.experiments.systems import AnswerParts, AnswerSystem
+from mathamr_systems.extract import Posts, Start
 from pyterrier_mathamr.arqmath import read_answers, write_answers
-from pyterrier_mathamr.experiments.measuring import PairedTest, paired_test
-from pyterrier_mathamr.experiments.systems import AnswerParts, AnswerSystem
 from pyterrier_mathamr.fusion import ConvexFusion
 from pyterrier_mathamr.model import TextEncoder
-from pyterrier_mathamr.systems import ColBERT, CosineScorer, ExtractAnswer
-from pyterrier_mathamr.systems.extract import Posts, Start
 from studies.study import Outcome, Study
 
 from .rows import MATHAMR_ROW, MINI_LM, SINGLE_ROW, TUNED_ROW

@@ -18,14 +18,14 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from mathamr_systems.experiments import formula_share
+from mathamr_systems.experiments.systems import DEPTH, AnswerParts, AnswerSystem
+from mathamr_systems.experiments.workdir import KNOWN_ITEM
+from mathamr_systems.marf import PRESETS, MaRFConfig, MaRFTraining
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import documents
-from pyterrier_mathamr.experiments import formula_share
-from pyterrier_mathamr.experiments.measuring import SHORT_NAMES
-from pyterrier_mathamr.experiments.systems import DEPTH, AnswerParts, AnswerSystem
-from pyterrier_mathamr.experiments.workdir import KNOWN_ITEM
+from pyterrier_mathamr.arqmath.tables import PAPER_NAMES
 from pyterrier_mathamr.posts import MathPost, document_post, query_post
-from pyterrier_mathamr.systems.marf import PRESETS, MaRFConfig, MaRFTraining
 from studies.study import Outcome, Study
 from studies.tables import KNOWN, MAIN, REFERENCE
 
@@ -33,8 +33,8 @@ from .pairs import right_answers
 from .rows import MATHAMR_ROW, MINI_LM, SINGLE_ROW, TOKEN_ROW
 
 if TYPE_CHECKING:
-    from pyterrier_mathamr.systems.marf import MaRF, MaRFIndex
-    from pyterrier_mathamr.systems.marf.context import Formula, MaRFPost
+    from mathamr_systems.marf import MaRF, MaRFIndex
+    from mathamr_systems.marf.context import Formula, MaRFPost
 
 
 LEAST_VOTES = 6
@@ -81,7 +81,7 @@ def _training_data(parts: AnswerParts) -> _Data:
 
 def marf_model(parts: AnswerParts, kind: type[MaRF] | None = None, *, trained: bool = True, **own: Any) -> MaRF:
     """Return the model of a seed, trained or as it begins."""
-    from pyterrier_mathamr.systems.marf import MaRF
+    from mathamr_systems.marf import MaRF
 
     kind = kind or MaRF
     backbone, config, training = _options(parts, **own)
@@ -114,7 +114,7 @@ def _scorer(parts: AnswerParts, marf: MaRF, name: str) -> pt.Transformer:
 
 
 def _index(parts: AnswerParts, marf: MaRF, name: str) -> MaRFIndex:
-    from pyterrier_mathamr.systems.marf import MaRFIndex
+    from mathamr_systems.marf import MaRFIndex
 
     shared = parts.shared
 
@@ -205,7 +205,7 @@ def _cache(parts: AnswerParts) -> Path:
 def by_formula_share(outcome: Outcome) -> Mapping[str, pd.DataFrame]:
     """Make the table of results by the share of formula tokens in the question, averaged over seeds."""
     return {
-        f"{SHORT_NAMES[measure]} by share of formula tokens": _share_table(outcome, topics, measure)
+        f"{PAPER_NAMES[measure]} by share of formula tokens": _share_table(outcome, topics, measure)
         for topics, measure in ((list(outcome.setting.years), MAIN), ([KNOWN_ITEM], KNOWN[0]))
     }
 

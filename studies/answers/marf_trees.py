@@ -12,13 +12,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mathamr_systems import InOut
+from mathamr_systems.language_models import Precision
+from mathamr_systems.marf import MaRF
+from mathamr_systems.marf.context import Formula, MaRFPost, formula_tokens
+from mathamr_systems.marf.network import padded
 from pyterrier_mathamr.formula import trees_from_latex
 from pyterrier_mathamr.posts import MathPost
-from pyterrier_mathamr.systems import InOut
-from pyterrier_mathamr.systems.language_models import Precision
-from pyterrier_mathamr.systems.marf import MaRF
-from pyterrier_mathamr.systems.marf.context import Formula, MaRFPost, formula_tokens
-from pyterrier_mathamr.systems.marf.network import padded
 
 MODEL = "in-out-mini"
 WIDTH = 100

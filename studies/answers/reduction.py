@@ -21,13 +21,10 @@ import pandas as pd
 import pyterrier as pt
 import torch
 
-from pyterrier_mathamr._common.types import DocNo
-from pyterrier_mathamr.arqmath import TASK1_MEASURES
-from pyterrier_mathamr.arqmath.collection import Split
-from pyterrier_mathamr.experiments.measuring import (
+from mathamr_systems import QueryReduction, StructuralSearch
+from mathamr_systems.experiments.measuring import (
     FEW_JUDGED,
     KNOWN_ITEM_MEASURES,
-    SHORT_NAMES,
     TimedPipeline,
     means_table,
     measure_by_topic,
@@ -36,17 +33,21 @@ from pyterrier_mathamr.experiments.measuring import (
     rounded,
     time_queries,
 )
-from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.stages import pseudo_random, to_stderr
-from pyterrier_mathamr.experiments.systems import DEPTH, TUNED, AnswerParts
-from pyterrier_mathamr.experiments.workdir import KNOWN_ITEM, Artifacts
+from mathamr_systems.experiments.report import Report
+from mathamr_systems.experiments.stages import to_stderr
+from mathamr_systems.experiments.systems import DEPTH, TUNED, AnswerParts
+from mathamr_systems.experiments.workdir import KNOWN_ITEM, Artifacts
+from mathamr_systems.query_reduction import REDUCTION_WEIGHTS, Weights, key_terms
+from pyterrier_mathamr._common.ids import pseudo_random
+from pyterrier_mathamr._common.types import DocNo
+from pyterrier_mathamr.arqmath import TASK1_MEASURES
+from pyterrier_mathamr.arqmath.collection import Split
+from pyterrier_mathamr.arqmath.tables import PAPER_NAMES
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.graph.structure import layout_of
 from pyterrier_mathamr.posts import MathPost, PostFormula
 from pyterrier_mathamr.sparse import BM25Index
 from pyterrier_mathamr.sparse.tokens import word_tokens
-from pyterrier_mathamr.systems import QueryReduction, StructuralSearch
-from pyterrier_mathamr.systems.query_reduction import REDUCTION_WEIGHTS, Weights, key_terms
 from studies.formulas.indexes import approach0
 
 from .rows import STRUCTURAL, STRUCTURAL_ROW, WORDS
@@ -386,7 +387,7 @@ def _report(
         pairs = [(name, f"{name.partition(', ')[0]}, {WHOLE}") for name in names if not name.endswith(WHOLE)]
         for measure in columns[:3]:
             of_measure = rounded(paired_tests(own_values, pairs, measure))
-            tests.append(of_measure.assign(measure=SHORT_NAMES.get(measure, measure)))
+            tests.append(of_measure.assign(measure=PAPER_NAMES.get(measure, measure)))
     return Report(
         title=f"Query reduction on {shared.collection.path.name}",
         settings={"years": list(years), "training questions": QUESTIONS, "wrong answers": WRONG},

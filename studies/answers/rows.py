@@ -12,11 +12,12 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
+from mathamr_systems import FormulaAnswers, StructuralSearch
+from mathamr_systems.experiments.stages import Stages
+from mathamr_systems.experiments.systems import BM25, DEPTH, TUNED, AnswerParts, AnswerSystem
+from mathamr_systems.experiments.workdir import ModelArtifacts
 from pyterrier_mathamr._common.errors import require
 from pyterrier_mathamr._common.frames import with_objects
-from pyterrier_mathamr.experiments.stages import Stages
-from pyterrier_mathamr.experiments.systems import BM25, DEPTH, TUNED, AnswerParts, AnswerSystem
-from pyterrier_mathamr.experiments.workdir import ModelArtifacts
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 from pyterrier_mathamr.index import MathAMRIndex, index_documents
 from pyterrier_mathamr.model import MathAMR, TextEncoder
@@ -24,7 +25,6 @@ from pyterrier_mathamr.model.encoder.batching import choose_device, has_bfloat16
 from pyterrier_mathamr.model.text_encoder import local_model, unit_rows
 from pyterrier_mathamr.posts import document_post, plain_text
 from pyterrier_mathamr.sparse import BM25Index, TokenOptions
-from pyterrier_mathamr.systems import FormulaAnswers, StructuralSearch
 from studies.artifacts import text_encoder
 from studies.formulas.indexes import approach0, in_out
 

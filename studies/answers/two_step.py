@@ -23,21 +23,21 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from mathamr_systems import FormulaAnswers, MathSEScore, RankingSVM, TimesQQ, TwoStepFeatures
+from mathamr_systems.experiments.systems import DEPTH, AnswerParts, AnswerSystem
+from mathamr_systems.two_step import FitOptions, linearise
+from mathamr_systems.two_step.qasim import TARGETS, QASim
+from mathamr_systems.two_step.qqsim import QQSim
+from mathamr_systems.two_step.texts import Form, View
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr.arqmath import Link, known_item_split, read_training_pairs
-from pyterrier_mathamr.experiments.systems import DEPTH, AnswerParts, AnswerSystem
 from pyterrier_mathamr.fusion import ConvexFusion, ModifiedRRF
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.posts import MathPost, plain_text, post_from_any, post_from_html
 from pyterrier_mathamr.sparse import BM25Index, TokenOptions
 from pyterrier_mathamr.store import replace_file
-from pyterrier_mathamr.systems import FormulaAnswers, MathSEScore, RankingSVM, TimesQQ, TwoStepFeatures
-from pyterrier_mathamr.systems.two_step import FitOptions, linearise
-from pyterrier_mathamr.systems.two_step.qasim import TARGETS, QASim
-from pyterrier_mathamr.systems.two_step.qqsim import QQSim
-from pyterrier_mathamr.systems.two_step.texts import Form, View
 from studies.answers.rows import SINGLE_ROW, TUNED_ROW
 
 

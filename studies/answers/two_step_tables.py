@@ -16,13 +16,13 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from mathamr_systems.experiments.systems import AnswerParts
+from mathamr_systems.two_step import QQSim
+from mathamr_systems.two_step.qasim import Example, split_folds
+from mathamr_systems.two_step.texts import Form, View
 from pyterrier_mathamr.arqmath import known_item_split
-from pyterrier_mathamr.experiments.systems import AnswerParts
 from pyterrier_mathamr.fusion import ModifiedRRF
 from pyterrier_mathamr.sparse import BM25Index
-from pyterrier_mathamr.systems.two_step import QQSim
-from pyterrier_mathamr.systems.two_step.qasim import Example, split_folds
-from pyterrier_mathamr.systems.two_step.texts import Form, View
 from studies.answers.two_step import (
     RAW,
     ROWS,

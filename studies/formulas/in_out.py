@@ -13,22 +13,22 @@ from typing import get_args
 
 import pandas as pd
 
-from pyterrier_mathamr.arqmath import TASK2_MEASURES, read_documents
-from pyterrier_mathamr.experiments.measuring import (
+from mathamr_systems import FormulaTrees, InOut, InOutIndex, InOutOptions
+from mathamr_systems.experiments.measuring import (
     FLOOR,
     KNOWN_ITEM_MEASURES,
-    SHORT_NAMES,
     TimedPipeline,
     measure_by_topic,
     rounded,
 )
-from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.stages import Stages, write_atomically
-from pyterrier_mathamr.experiments.workdir import FORMULA_DEPTH, TANGENT, Artifacts, distinct
+from mathamr_systems.experiments.report import Report
+from mathamr_systems.experiments.stages import Stages, write_atomically
+from mathamr_systems.experiments.workdir import FORMULA_DEPTH, TANGENT, Artifacts, distinct
+from mathamr_systems.in_out import Combine
+from mathamr_systems.in_out.graphs import PAIRINGS
+from pyterrier_mathamr.arqmath import TASK2_MEASURES, read_documents
+from pyterrier_mathamr.arqmath.tables import PAPER_NAMES
 from pyterrier_mathamr.formula import FormulaPair
-from pyterrier_mathamr.model.in_out.graphs import PAIRINGS
-from pyterrier_mathamr.systems import FormulaTrees, InOut, InOutIndex, InOutOptions
-from pyterrier_mathamr.systems.in_out import Combine
 from studies.artifacts import judged_formulas
 from studies.study import Outcome, Setting, Study, condition
 from studies.tables import KNOWN, MAIN, VALUES, Key, Results, formula_references, measured_formulas
@@ -137,7 +137,7 @@ def _table(results: Results, keys: list[Key], against: Mapping[Key, Key], years:
     seeds = [values[(values["condition"] == key[0]) & (values["system"] == key[1])]["seed"].nunique() for key in keys]
     table = means[["condition", "system"]].rename(columns={"system": "combination"}).assign(seeds=seeds)
     main = results.means(keys, years[:1], [MAIN])[MAIN]
-    table = table.assign(**({f"{SHORT_NAMES[MAIN]} {years[0]}": main} if len(years) == 1 else {}))
+    table = table.assign(**({f"{PAPER_NAMES[MAIN]} {years[0]}": main} if len(years) == 1 else {}))
     others = [name for name in means.columns[2:] if not name.endswith(" std")]
     table = table.join(means[others])
     table[f"{MAIN} std"] = means[f"{MAIN} std"].astype(float)

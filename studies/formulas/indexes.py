@@ -18,12 +18,12 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr.experiments.workdir import Artifacts, FormulaArtifacts
+from mathamr_systems import ApproachZeroIndex, FastTextOptions, FormulaTrees, InOut, InOutIndex, TangentCFT
+from mathamr_systems.experiments.workdir import Artifacts, FormulaArtifacts
 from pyterrier_mathamr.model import TextEncoder
 from pyterrier_mathamr.posts import document_post, plain_text, query_post
 from pyterrier_mathamr.posts.topics import distinct_queries
 from pyterrier_mathamr.sparse import PairOptions, TangentIndex
-from pyterrier_mathamr.systems import ApproachZeroIndex, FastTextOptions, FormulaTrees, InOut, InOutIndex, TangentCFT
 
 IN_OUT_MODEL = "in-out-mini"
 

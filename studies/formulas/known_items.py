@@ -21,15 +21,15 @@ from typing import Literal, NamedTuple, TypeVar
 
 import pandas as pd
 
-from pyterrier_mathamr.experiments.measuring import (
+from mathamr_systems.experiments.measuring import (
     KNOWN_ITEM_MEASURES,
     Comparison,
     TimedPipeline,
     compare,
     random_known_items,
 )
-from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.workdir import FormulaArtifacts
+from mathamr_systems.experiments.report import Report
+from mathamr_systems.experiments.workdir import FormulaArtifacts
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree, trees_from_latex
 from pyterrier_mathamr.posts import PostFormula, document_post
 

@@ -17,17 +17,17 @@ from typing import Any, NamedTuple, cast
 
 import pyterrier as pt
 
+from mathamr_systems import ColBERT, FormulaQuery, MaRF, MaRFIndex, formula_documents
+from mathamr_systems.experiments.measuring import TimedPipeline
+from mathamr_systems.experiments.stages import slug
+from mathamr_systems.experiments.systems import AnswerParts
+from mathamr_systems.experiments.task2 import FormulaParts, FormulaSystem
+from mathamr_systems.experiments.workdir import DISTINCT_FORMULAS, FORMULA_DEPTH, Artifacts, distinct
+from mathamr_systems.formula_texts import FormulaContext
+from mathamr_systems.marf.model import DESCRIPTION
 from pyterrier_mathamr.arqmath import VisualIdDeduplication, read_documents
-from pyterrier_mathamr.experiments.measuring import TimedPipeline
-from pyterrier_mathamr.experiments.stages import slug
-from pyterrier_mathamr.experiments.systems import AnswerParts
-from pyterrier_mathamr.experiments.task2 import FormulaParts, FormulaSystem
-from pyterrier_mathamr.experiments.workdir import DISTINCT_FORMULAS, FORMULA_DEPTH, Artifacts, distinct
 from pyterrier_mathamr.fusion import ConvexFusion
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.systems import ColBERT, FormulaQuery, MaRF, MaRFIndex, formula_documents
-from pyterrier_mathamr.systems.formula_texts import FormulaContext
-from pyterrier_mathamr.systems.marf.model import DESCRIPTION
 from studies.answers.colbert import ALPHAS, train_colbert
 from studies.answers.marf import marf_model
 

@@ -22,22 +22,22 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.frames import ordered_by_score
-from pyterrier_mathamr.arqmath import VisualIdDeduplication, parse_measure
-from pyterrier_mathamr.experiments.measuring import FLOOR, measure_by_topic, random_floor, rounded
-from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.stages import write_atomically
-from pyterrier_mathamr.experiments.workdir import (
+from mathamr_systems import FitOptions, FormulaContexts, MathAMRSentenceBERT, judged_triples
+from mathamr_systems.experiments.measuring import FLOOR, measure_by_topic, random_floor, rounded
+from mathamr_systems.experiments.report import Report
+from mathamr_systems.experiments.stages import write_atomically
+from mathamr_systems.experiments.workdir import (
     DISTINCT_FORMULAS,
     TANGENT,
     Artifacts,
     formula_topics,
     visual_judgments,
 )
+from pyterrier_mathamr._common.frames import ordered_by_score
+from pyterrier_mathamr.arqmath import VisualIdDeduplication, parse_measure
 from pyterrier_mathamr.fusion import ModifiedRRF
 from pyterrier_mathamr.posts import post_from_html
 from pyterrier_mathamr.store import replace_file
-from pyterrier_mathamr.systems import FitOptions, FormulaContexts, MathAMRSentenceBERT, judged_triples
 from studies.study import Condition, Outcome, Setting, Study, condition
 from studies.tables import MAIN, VALUES, Key, Results
 

@@ -22,9 +22,9 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 import pandas as pd
 
-from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.stages import to_stderr
-from pyterrier_mathamr.experiments.workdir import Artifacts
+from mathamr_systems.experiments.report import Report
+from mathamr_systems.experiments.stages import to_stderr
+from mathamr_systems.experiments.workdir import Artifacts
 from pyterrier_mathamr.formula import RELATIONS, FormulaError, FormulaTree, opt_from_latex, trees_from_latex
 from pyterrier_mathamr.formula.matching import Extent, with_wildcards
 from pyterrier_mathamr.posts import document_post

@@ -16,10 +16,9 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.records import parse_json
-from pyterrier_mathamr.arqmath import TASK2_MEASURES
-from pyterrier_mathamr.experiments.measuring import (
+from mathamr_systems import FormulaFeatures, PairwiseRanker, TangentS
+from mathamr_systems.edit_distance import Combine, CostNames
+from mathamr_systems.experiments.measuring import (
     TimedPipeline,
     joined,
     means_table,
@@ -27,11 +26,11 @@ from pyterrier_mathamr.experiments.measuring import (
     paired_tests,
     run_systems,
 )
-from pyterrier_mathamr.experiments.ntcir12 import BROWSING_SYSTEMS, run_ntcir12
-from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.stages import ExperimentError
-from pyterrier_mathamr.experiments.systems import ALL, System, Weights
-from pyterrier_mathamr.experiments.task2 import (
+from mathamr_systems.experiments.ntcir12 import BROWSING_SYSTEMS, run_ntcir12
+from mathamr_systems.experiments.report import Report
+from mathamr_systems.experiments.stages import ExperimentError
+from mathamr_systems.experiments.systems import ALL, System, Weights
+from mathamr_systems.experiments.task2 import (
     FORMULA_ONLY,
     FORMULA_SYSTEMS,
     MATHAMR,
@@ -43,11 +42,12 @@ from pyterrier_mathamr.experiments.task2 import (
     fused,
     run_task2,
 )
-from pyterrier_mathamr.experiments.workdir import FORMULA_DEPTH, TANGENT, distinct
-from pyterrier_mathamr.systems import FormulaFeatures, PairwiseRanker, TangentS
-from pyterrier_mathamr.systems.edit_distance import Combine, CostNames
-from pyterrier_mathamr.systems.in_out import Combine as Together
-from pyterrier_mathamr.systems.in_out import Scale
+from mathamr_systems.experiments.workdir import FORMULA_DEPTH, TANGENT, distinct
+from mathamr_systems.in_out import Combine as Together
+from mathamr_systems.in_out import Scale
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.records import parse_json
+from pyterrier_mathamr.arqmath import TASK2_MEASURES
 
 from .indexes import approach0, cft, formula_trees, post_texts, wide_tangent
 from .indexes import in_out as in_out_index
@@ -383,7 +383,7 @@ def browsing_systems(names: Iterable[str]) -> dict[str, FormulaSystem]:
 
 def shipped_weights(path: Path | None = None) -> dict[str, Weights]:
     """Read weights of systems, of a year without others to fit on: ``weights.json`` of a run."""
-    path = path or Path(str(files("pyterrier_mathamr").joinpath("data/fitted/formula-systems.json")))
+    path = path or Path(str(files("mathamr_systems").joinpath("data/fitted/formula-systems.json")))
     try:
         content: Any = parse_json(path.read_bytes())
         if content["format"] != 1:

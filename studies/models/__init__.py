@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from mathamr_systems.experiments.systems import DEPTH, Depth
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.experiments.systems import DEPTH, Depth
 from pyterrier_mathamr.model import MathAMRConfig
 from studies.artifacts import prepare
 from studies.study import Condition, Outcome, Setting

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyterrier_mathamr.experiments.preparing import BEST_BAGS, BEST_LOOKUP, MEAN
-from pyterrier_mathamr.experiments.systems import COLBERT
+from mathamr_systems.experiments.preparing import BEST_BAGS, BEST_LOOKUP, MEAN
+from mathamr_systems.experiments.systems import COLBERT
 from studies.study import Condition, Recipe, Row, Study, condition
 
 from .paper import SEEDS

@@ -38,12 +38,13 @@ import torch.nn.functional as F  # noqa: N812 - the name torch's own documentati
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from mathamr_systems.charts import new_figure, save
+from mathamr_systems.experiments.report import Report
+from mathamr_systems.experiments.stages import Stages, slug, to_stderr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.ids import pseudo_random
 from pyterrier_mathamr.arqmath import Pair, split_pairs
-from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.stages import Stages, pseudo_random, slug, to_stderr
-from pyterrier_mathamr.explain.charts import new_figure, save
 from pyterrier_mathamr.graph import GraphStore, MathAMRGraph, Segments, segments_of
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.model.bert import Bert, TorchBert, best_precision, load_bert

@@ -35,6 +35,11 @@ from typing import Any, NamedTuple
 import pandas as pd
 import torch
 
+from mathamr_systems.experiments.measuring import KNOWN_ITEM_MEASURES, measure_by_topic, time_queries
+from mathamr_systems.experiments.report import environment
+from mathamr_systems.experiments.stages import Stages, peak_memory, to_stderr, write_atomically
+from mathamr_systems.experiments.systems import FUSION, SINGLE, Depth, SystemSearch
+from mathamr_systems.experiments.workdir import FORMULA_DEPTH, KNOWN_ITEM, Artifacts, ModelArtifacts, distinct
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.running.processes import Executor, Processes
 from pyterrier_mathamr._common.running.worker import Worker
@@ -46,12 +51,7 @@ from pyterrier_mathamr.arqmath import (
     read_training_pairs,
     train_on_pairs,
 )
-from pyterrier_mathamr.experiments.measuring import KNOWN_ITEM_MEASURES, measure_by_topic, time_queries
-from pyterrier_mathamr.experiments.negatives import mine_negatives
-from pyterrier_mathamr.experiments.report import environment
-from pyterrier_mathamr.experiments.stages import Stages, peak_memory, to_stderr, write_atomically
-from pyterrier_mathamr.experiments.systems import FUSION, SINGLE, Depth, SystemSearch
-from pyterrier_mathamr.experiments.workdir import FORMULA_DEPTH, KNOWN_ITEM, Artifacts, ModelArtifacts, distinct
+from pyterrier_mathamr.arqmath.negatives import mine_negatives
 from pyterrier_mathamr.graph import JoinedGraphs
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, fit_score_weights

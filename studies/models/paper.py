@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyterrier_mathamr.experiments.systems import COLBERT, DOC_VN, SINGLE
+from mathamr_systems.experiments.systems import COLBERT, DOC_VN, SINGLE
 from studies.study import Cell, Condition, Row, Study, condition
 
 SEEDS = (42, 43, 44, 45, 46)

@@ -8,15 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from pyterrier_mathamr.experiments.measuring import (
-    FLOOR,
-    RANDOM_ANSWERS,
-    paired_test,
-    random_known_items,
-)
-from pyterrier_mathamr.experiments.report import Report, published
-from pyterrier_mathamr.experiments.systems import BASELINES, ONCE, TASK1, Depth, label
-from pyterrier_mathamr.experiments.workdir import KNOWN_ITEM, TANGENT
+from mathamr_systems.experiments.measuring import FLOOR, RANDOM_ANSWERS, paired_test, random_known_items
+from mathamr_systems.experiments.report import Report, published
+from mathamr_systems.experiments.systems import BASELINES, ONCE, TASK1, Depth, label
+from mathamr_systems.experiments.workdir import KNOWN_ITEM, TANGENT
 from studies.artifacts import judged_formulas
 from studies.study import Outcome, Row, Setting, Study
 from studies.tables import JUDGED, KNOWN, MAIN, REFERENCE, TIMES, Key, Results, formula_references

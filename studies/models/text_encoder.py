@@ -39,12 +39,13 @@ import torch.nn.functional as F  # noqa: N812 - the name torch's own documentati
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from mathamr_systems.experiments.report import Report
+from mathamr_systems.experiments.stages import Stages, to_stderr
 from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.ids import pseudo_random
 from pyterrier_mathamr._common.listwise import fit_listwise
 from pyterrier_mathamr.arqmath import ARQMathCollection, Pair, graphs_from_sources, read_pair_file, split_pairs
 from pyterrier_mathamr.arqmath.collection import known_item_split
-from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.stages import Stages, pseudo_random, to_stderr
 from pyterrier_mathamr.graph import GraphStore, MathAMRGraph, Segments, VirtualKind, segments_of
 from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
 from pyterrier_mathamr.model.bert import Bert, from_transformers, pack

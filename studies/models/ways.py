@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
 
-from pyterrier_mathamr.experiments.systems import (
+from mathamr_systems.experiments.systems import (
     BASELINES,
     COLBERT,
     DEPTH,

@@ -28,8 +28,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from pyterrier_mathamr._common.ids import pseudo_random
 from pyterrier_mathamr.arqmath import ARQMathCollection, BeirDataset, known_item_split
-from pyterrier_mathamr.experiments.stages import pseudo_random
 from pyterrier_mathamr.posts import plain_text, post_from_html
 from studies.formulas.patterns import renamed as renamed_formula
 

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from mathamr_systems.experiments.measuring import means_table, paired_tests, rounded
+from mathamr_systems.experiments.preparing import prepare
+from mathamr_systems.experiments.report import Report
+from mathamr_systems.experiments.task2 import FORMULA_ONLY, MATHAMR, PATTERNS, POOLED, FormulaParts, search_years
+from mathamr_systems.experiments.workdir import TANGENT
 from pyterrier_mathamr.arqmath import TASK2_MEASURES
-from pyterrier_mathamr.experiments.measuring import means_table, paired_tests, rounded
-from pyterrier_mathamr.experiments.preparing import prepare
-from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.task2 import FORMULA_ONLY, MATHAMR, PATTERNS, POOLED, FormulaParts, search_years
-from pyterrier_mathamr.experiments.workdir import TANGENT
 from studies.formulas.systems import shipped_weights, task2_systems
 
 from .letters import renaming, with_letters

@@ -34,12 +34,13 @@ import torch.nn.functional as F  # noqa: N812 - the name torch's own documentati
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from mathamr_systems.experiments.beir import TextArtifacts
+from mathamr_systems.experiments.measuring import paired_tests, rounded
+from mathamr_systems.experiments.report import Report
+from mathamr_systems.experiments.stages import Stages, slug, to_stderr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr.experiments.beir import TextArtifacts
-from pyterrier_mathamr.experiments.measuring import paired_tests, rounded
-from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.stages import Stages, pseudo_random, slug, to_stderr
+from pyterrier_mathamr._common.ids import pseudo_random
 from pyterrier_mathamr.formula import trees_of_posts
 from pyterrier_mathamr.formula.matching import is_letter, read_terms
 from pyterrier_mathamr.model import MathAMR

@@ -20,21 +20,21 @@ import pandas as pd
 import pyterrier as pt
 from ir_measures import RR, nDCG
 
+from mathamr_systems import InOutIndex
+from mathamr_systems.experiments.beir import TextArtifacts, TextCollection
+from mathamr_systems.experiments.measuring import means_table, measure_by_topic
+from mathamr_systems.experiments.report import Report
+from mathamr_systems.experiments.stages import Stages, to_stderr
+from mathamr_systems.experiments.systems import BM25, STRUCTURED, TUNED
+from mathamr_systems.experiments.task2 import PATTERNS
+from mathamr_systems.experiments.workdir import TANGENT
+from mathamr_systems.in_out import InOut
 from pyterrier_mathamr.arqmath import TASK1_MEASURES, ARQMathCollection, BeirDataset, read_run
-from pyterrier_mathamr.experiments.beir import TextArtifacts, TextCollection
-from pyterrier_mathamr.experiments.measuring import means_table, measure_by_topic
-from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.stages import Stages, to_stderr
-from pyterrier_mathamr.experiments.systems import BM25, STRUCTURED, TUNED
-from pyterrier_mathamr.experiments.task2 import PATTERNS
-from pyterrier_mathamr.experiments.workdir import TANGENT
 from pyterrier_mathamr.fusion import ZScoreFusion
 from pyterrier_mathamr.fusion.fusions import ranked, standard_scores
 from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
-from pyterrier_mathamr.model.in_out import InOut
 from pyterrier_mathamr.sparse import PatternIndex, TangentIndex
 from pyterrier_mathamr.store import file_fingerprint
-from pyterrier_mathamr.systems import InOutIndex
 from studies.protocol.judges import names_of, searched
 from studies.protocol.parts import parts_of
 

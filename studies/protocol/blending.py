@@ -25,14 +25,15 @@ import numpy.typing as npt
 import pandas as pd
 from ir_measures import RR
 
+from mathamr_systems.experiments.beir import TextArtifacts, TextCollection
+from mathamr_systems.experiments.measuring import means_table, measure_by_topic, paired_tests, rounded
+from mathamr_systems.experiments.report import Report
+from mathamr_systems.experiments.stages import Stages, to_stderr
+from mathamr_systems.experiments.systems import TUNED
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.ids import pseudo_random
 from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split, read_pair_file
 from pyterrier_mathamr.engine.ranking import HALF
-from pyterrier_mathamr.experiments.beir import TextArtifacts, TextCollection
-from pyterrier_mathamr.experiments.measuring import means_table, measure_by_topic, paired_tests, rounded
-from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.stages import Stages, pseudo_random, to_stderr
-from pyterrier_mathamr.experiments.systems import TUNED
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import plain_text, post_from_html
 from pyterrier_mathamr.store import file_fingerprint

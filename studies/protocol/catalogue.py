@@ -25,10 +25,7 @@ from typing import Any
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
-from pyterrier_mathamr._common.records import parse_json
-from pyterrier_mathamr.arqmath import MissingFileError
-from pyterrier_mathamr.experiments.choosing import (
+from mathamr_systems.experiments.choosing import (
     CROSSED_BM25,
     ChosenSystem,
     Find,
@@ -41,10 +38,13 @@ from pyterrier_mathamr.experiments.choosing import (
     chosen_systems,
     fused,
 )
-from pyterrier_mathamr.experiments.measuring import joined
-from pyterrier_mathamr.experiments.preparing import Prepared
-from pyterrier_mathamr.experiments.systems import COLBERT, DEPTH, FUSION, TUNED, AnswerParts, AnswerSystem, System
-from pyterrier_mathamr.experiments.workdir import KNOWN_ITEM, Artifacts
+from mathamr_systems.experiments.measuring import joined
+from mathamr_systems.experiments.preparing import Prepared
+from mathamr_systems.experiments.systems import COLBERT, DEPTH, FUSION, TUNED, AnswerParts, AnswerSystem, System
+from mathamr_systems.experiments.workdir import KNOWN_ITEM, Artifacts
+from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
+from pyterrier_mathamr._common.records import parse_json
+from pyterrier_mathamr.arqmath import MissingFileError
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.fusion import fit_fusion_weights, ranked, standard_scores
 from pyterrier_mathamr.graph import GraphStore

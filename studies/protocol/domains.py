@@ -12,15 +12,16 @@ from typing import Any
 import pandas as pd
 from ir_measures import RR
 
+from mathamr_systems.experiments.beir import EQUAL, TextArtifacts, TextCollection
+from mathamr_systems.experiments.choosing import Nested, choice, chosen_systems, tests_of
+from mathamr_systems.experiments.measuring import best_of, means_table, measure_by_topic
+from mathamr_systems.experiments.preparing import choose_training
+from mathamr_systems.experiments.report import Report
+from mathamr_systems.experiments.stages import Stages, to_stderr
+from mathamr_systems.experiments.systems import BASELINES, COLBERT
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.ids import pseudo_random
 from pyterrier_mathamr.arqmath import graphs_from_sources, read_pair_file, read_training_pairs, train_on_pairs
-from pyterrier_mathamr.experiments.beir import EQUAL, TextArtifacts, TextCollection
-from pyterrier_mathamr.experiments.choosing import Nested, choice, chosen_systems, tests_of
-from pyterrier_mathamr.experiments.measuring import best_of, means_table, measure_by_topic
-from pyterrier_mathamr.experiments.preparing import choose_training
-from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.stages import Stages, pseudo_random, to_stderr
-from pyterrier_mathamr.experiments.systems import BASELINES, COLBERT
 from pyterrier_mathamr.graph import GraphStore, JoinedGraphs
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.store import file_fingerprint

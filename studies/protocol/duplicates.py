@@ -19,10 +19,10 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.optimize import minimize
 
+from mathamr_systems.experiments.report import Report
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.engine import EngineSnapshot, SearchEngine
 from pyterrier_mathamr.engine.duplicates import SamenessWeights, candidates, compared, similarities
-from pyterrier_mathamr.experiments.report import Report
 
 COPIES = 200
 COPY = "copy of "

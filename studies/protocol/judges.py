@@ -10,14 +10,15 @@ from pathlib import Path
 import pandas as pd
 from ir_measures import RR, nDCG
 
+from mathamr_systems.experiments.beir import TextArtifacts, TextCollection, others, read_collection
+from mathamr_systems.experiments.measuring import best_of, means_table, measure_by_topic, paired_tests, rounded
+from mathamr_systems.experiments.report import Report
+from mathamr_systems.experiments.stages import Stages, to_stderr
+from mathamr_systems.experiments.systems import BASELINES, BM25, STRUCTURED, TUNED
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.ids import pseudo_random
 from pyterrier_mathamr.arqmath import BeirDataset
 from pyterrier_mathamr.engine.ranking import fitted_weights
-from pyterrier_mathamr.experiments.beir import TextArtifacts, TextCollection, others, read_collection
-from pyterrier_mathamr.experiments.measuring import best_of, means_table, measure_by_topic, paired_tests, rounded
-from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.stages import Stages, pseudo_random, to_stderr
-from pyterrier_mathamr.experiments.systems import BASELINES, BM25, STRUCTURED, TUNED
 from pyterrier_mathamr.fusion import ranked, standard_scores
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.store import file_fingerprint

@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from mathamr_systems.experiments.report import Report
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.engine import EngineSnapshot, SearchEngine
-from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.posts import MathPost, plain_text, post_from_html
 
 LEVELS = (0.8, 0.85, 0.9, 0.95, 0.99)

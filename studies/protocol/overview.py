@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from mathamr_systems.charts import new_figure, save
+from mathamr_systems.experiments.measuring import KNOWN_ITEM_MEASURES, paired_test
 from pyterrier_mathamr._common.drawing import BETTER, WORSE
 from pyterrier_mathamr.arqmath import SHORT_NAMES, TASK1_MEASURES
-from pyterrier_mathamr.experiments.measuring import KNOWN_ITEM_MEASURES, paired_test
-from pyterrier_mathamr.explain.charts import new_figure, save
 
 from .catalogue import ABLATIONS, Cost
 from .labels import label_points

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from mathamr_systems.experiments.beir import TextArtifacts, others
+from mathamr_systems.experiments.systems import DEPTH
 from pyterrier_mathamr._common.frames import ordered_by_score
 from pyterrier_mathamr.engine.ranking import BlendedRetriever, Weights
-from pyterrier_mathamr.experiments.beir import TextArtifacts, others
-from pyterrier_mathamr.experiments.systems import DEPTH
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.posts.topics import distinct_queries
 

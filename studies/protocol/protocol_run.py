@@ -8,8 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from pyterrier_mathamr.arqmath import TASK1_MEASURES, ARQMathCollection
-from pyterrier_mathamr.experiments.choosing import (
+from mathamr_systems.experiments.choosing import (
     CROSSED_BM25,
     CROSSED_FUSION,
     ChosenSystem,
@@ -20,7 +19,7 @@ from pyterrier_mathamr.experiments.choosing import (
     pooled_folds,
     tests_of,
 )
-from pyterrier_mathamr.experiments.measuring import (
+from mathamr_systems.experiments.measuring import (
     FEW_JUDGED,
     KNOWN_ITEM_MEASURES,
     TEST_COLUMNS,
@@ -30,10 +29,11 @@ from pyterrier_mathamr.experiments.measuring import (
     stars,
     with_missing,
 )
-from pyterrier_mathamr.experiments.preparing import Prepared, prepare, years_of
-from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.systems import COLBERT, TUNED
-from pyterrier_mathamr.experiments.workdir import require_years
+from mathamr_systems.experiments.preparing import Prepared, prepare, years_of
+from mathamr_systems.experiments.report import Report
+from mathamr_systems.experiments.systems import COLBERT, TUNED
+from mathamr_systems.experiments.workdir import require_years
+from pyterrier_mathamr.arqmath import TASK1_MEASURES, ARQMathCollection
 from pyterrier_mathamr.model import MathAMRConfig
 
 from .catalogue import ALL_LINKS, DUPLICATES, WEIGHED, Catalogue, Cost, Material, crossed_years, protocol_systems

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from folder_bytes import folder_bytes
 
-from pyterrier_mathamr.arqmath import ARQMathCollection, verify
+from mathamr_systems import verify
+from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaRow, opt_from_mathml, read_formula_table, slt_from_mathml
 from pyterrier_mathamr.posts import document_post
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from mathamr_systems import charts
+from mathamr_systems.charts import new_figure
 from pyterrier_mathamr.cli import main
-from pyterrier_mathamr.explain import charts
-from pyterrier_mathamr.explain.charts import new_figure
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 
 

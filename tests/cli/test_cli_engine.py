@@ -256,7 +256,7 @@ def test_a_release_becomes_an_engine_without_loading_experiments(tmp_path) -> No
     code = (
         "import sys; from pyterrier_mathamr.cli import main\n"
         "try: main()\n"
-        "finally: print([name for name in ('pyterrier_mathamr.experiments', 'scipy.stats') if name in sys.modules])"
+        "finally: print([name for name in ('mathamr_systems.experiments', 'scipy.stats') if name in sys.modules])"
     )
     (tmp_path / "Posts.V1.3.xml").write_text(
         '<posts><row Id="1" PostTypeId="1" Title="Roots" Body="Is $\\sqrt{2}$ rational?" /></posts>'

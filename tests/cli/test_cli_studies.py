@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import pyterrier_mathamr
-from pyterrier_mathamr import experiments
+from mathamr_systems import experiments
 from pyterrier_mathamr.cli import main
 from studies import __main__ as command
 from studies import registry

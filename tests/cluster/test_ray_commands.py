@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from folder_bytes import folder_bytes
 from waiting import until
 
+from mathamr_systems.experiments.systems import Depth
 from pyterrier_mathamr import RayCluster, cli
-from pyterrier_mathamr.experiments.systems import Depth
 from pyterrier_mathamr.model import MathAMRConfig
 from pyterrier_mathamr.store.job import job_folder
 from studies.models.jobs import Job, run_jobs

@@ -7,13 +7,13 @@ import pytest
 from beir_layout import sample_in_beir, write_beir
 from click.testing import CliRunner
 
+from mathamr_systems.experiments import run_beir
+from mathamr_systems.experiments.beir import CHOSEN, EQUAL, MEASURED, MOST, read_collection
+from mathamr_systems.experiments.choosing import CROSSED_BM25, CROSSED_FUSION
+from mathamr_systems.experiments.systems import BASELINES, COLBERT, SINGLE, TUNED
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import BeirDataset
 from pyterrier_mathamr.cli import main
-from pyterrier_mathamr.experiments import run_beir
-from pyterrier_mathamr.experiments.beir import CHOSEN, EQUAL, MEASURED, MOST, read_collection
-from pyterrier_mathamr.experiments.choosing import CROSSED_BM25, CROSSED_FUSION
-from pyterrier_mathamr.experiments.systems import BASELINES, COLBERT, SINGLE, TUNED
 
 DOCUMENTS = {
     "sum": "The sum of a geometric series $\\sum_k q^k$ is $\\frac{1}{1-q}$.",

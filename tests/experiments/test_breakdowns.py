@@ -5,8 +5,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from mathamr_systems.experiments import formula_share, measure_by_category, recall_by_share
 from pyterrier_mathamr.arqmath import ARQMathError, read_topic_categories
-from pyterrier_mathamr.experiments import formula_share, measure_by_category, recall_by_share
 from pyterrier_mathamr.posts import post_from_html
 
 TABLE = "topic\tdifficulty\tdependency\ttype\nA.1\tHard\tformula\tproof\nA.2\teasy\tboth\t\n\nA.3\thard\ttext\tproof\n"

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 import pandas as pd
 import pytest
 
-from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
-from pyterrier_mathamr.experiments.choosing import (
+from mathamr_systems.experiments.choosing import (
     MOST,
     Fitted,
     Nested,
@@ -17,7 +16,8 @@ from pyterrier_mathamr.experiments.choosing import (
     pooled_folds,
     weight_grid,
 )
-from pyterrier_mathamr.experiments.systems import System
+from mathamr_systems.experiments.systems import System
+from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.fusion import ZScoreFusion
 from studies.protocol.catalogue import JUDGED, crossed_years
 

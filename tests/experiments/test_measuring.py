@@ -10,10 +10,8 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
-from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.arqmath import TASK1_MEASURES
-from pyterrier_mathamr.experiments import markdown_table, measure
-from pyterrier_mathamr.experiments.measuring import (
+from mathamr_systems.experiments import measure
+from mathamr_systems.experiments.measuring import (
     FLOOR,
     KNOWN_ITEM_MEASURES,
     TimedPipeline,
@@ -26,6 +24,8 @@ from pyterrier_mathamr.experiments.measuring import (
     run_systems,
     time_queries,
 )
+from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr.arqmath import TASK1_MEASURES, markdown_table
 
 MAP, P10 = map(str, TASK1_MEASURES[1:3])
 TOPICS = pd.DataFrame({"qid": ["1", "2", "3"], "query": ["a", "b", "c"]})

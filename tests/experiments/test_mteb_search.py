@@ -9,8 +9,8 @@ import pytest
 
 mteb = pytest.importorskip("mteb", reason="the extra mteb is not installed", exc_type=ImportError)
 
+from mathamr_systems.experiments import MTEBSearch  # noqa: E402
 from pyterrier_mathamr._common.errors import ConfigError  # noqa: E402
-from pyterrier_mathamr.experiments import MTEBSearch  # noqa: E402
 
 CORPUS = [
     {"id": "sum", "title": "Series", "text": "The sum of a geometric series $\\sum_k q^k$ is $\\frac{1}{1-q}$."},

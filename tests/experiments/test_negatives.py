@@ -13,8 +13,8 @@ from pyterrier_mathamr.arqmath import (
     known_answers,
     known_item_split,
     linked_pairs,
+    mine_negatives,
 )
-from pyterrier_mathamr.experiments import mine_negatives
 
 TRAIN = [str(i) for i in range(100, 400) if known_item_split(str(i)) == "train"][:10]
 OTHER = next(str(i) for i in range(100, 400) if known_item_split(str(i)) == "test")

@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from mathamr_systems import NTCIR12Folder
+from mathamr_systems.experiments import ExperimentError, Report, run_ntcir12
+from mathamr_systems.experiments.measuring import FLOOR
+from mathamr_systems.experiments.ntcir12 import BROWSING, DIFFERENCES
+from mathamr_systems.experiments.task2 import FORMULA_ONLY, PATTERNS
+from mathamr_systems.experiments.workdir import TANGENT
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.arqmath import NTCIR12Folder
 from pyterrier_mathamr.cli import main
-from pyterrier_mathamr.experiments import ExperimentError, Report, run_ntcir12
-from pyterrier_mathamr.experiments.measuring import FLOOR
-from pyterrier_mathamr.experiments.ntcir12 import BROWSING, DIFFERENCES
-from pyterrier_mathamr.experiments.task2 import FORMULA_ONLY, PATTERNS
-from pyterrier_mathamr.experiments.workdir import TANGENT
 from pyterrier_mathamr.sparse import PatternIndex, TangentIndex
 
 EXAMPLE = Path(__file__).parents[1] / "data" / "ntcir12"

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import pytest
 
 import pyterrier_mathamr
+from mathamr_systems.experiments import run_arqmath
+from mathamr_systems.experiments.preparing import choose_training, years_of
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.experiments import run_arqmath
-from pyterrier_mathamr.experiments.preparing import choose_training, years_of
 from pyterrier_mathamr.model import MathAMRConfig
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"

@@ -6,8 +6,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pyterrier_mathamr.experiments import Report, markdown_table
-from pyterrier_mathamr.experiments.stages import StageRecord
+from mathamr_systems.experiments import Report
+from mathamr_systems.experiments.stages import StageRecord
+from pyterrier_mathamr.arqmath import markdown_table
 
 TABLE = pd.DataFrame(
     {

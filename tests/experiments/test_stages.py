@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from pyterrier_mathamr.experiments import ExperimentError
-from pyterrier_mathamr.experiments.stages import Stages
+from mathamr_systems.experiments import ExperimentError
+from mathamr_systems.experiments.stages import Stages
 
 
 def make(path: Path, log: list[str]) -> Any:

@@ -8,17 +8,13 @@ import pandas as pd
 import pytest
 
 import pyterrier_mathamr
+from mathamr_systems.experiments import ExperimentError, Report, run_arqmath
+from mathamr_systems.experiments.breakdowns import PRECISION
+from mathamr_systems.experiments.measuring import FLOOR
+from mathamr_systems.experiments.systems import BASELINES, FUSION, TUNED
+from mathamr_systems.experiments.workdir import Artifacts, judged_topics
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.arqmath import ARQMathCollection, MissingFileError, known_item_split
-from pyterrier_mathamr.experiments import (
-    ExperimentError,
-    Report,
-    run_arqmath,
-)
-from pyterrier_mathamr.experiments.breakdowns import PRECISION
-from pyterrier_mathamr.experiments.measuring import FLOOR
-from pyterrier_mathamr.experiments.systems import BASELINES, FUSION, TUNED
-from pyterrier_mathamr.experiments.workdir import Artifacts, judged_topics
 from pyterrier_mathamr.model import MathAMRConfig
 from studies.artifacts import prepare
 from studies.protocol.protocol_run import run_protocol
@@ -139,13 +135,13 @@ def test_topics_are_those_with_a_relevant_answer_in_the_index() -> None:
 
 def test_of_many_test_questions_the_same_few_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Artifacts(SAMPLE, tmp_path / "whole").questions("test")
-    monkeypatch.setattr("pyterrier_mathamr.experiments.workdir.MOST_QUESTIONS", 3)
+    monkeypatch.setattr("mathamr_systems.experiments.workdir.MOST_QUESTIONS", 3)
     few, again = (Artifacts(SAMPLE, tmp_path / name).questions("test") for name in ("few", "again"))
     assert len(few.topics) == 3 < len(whole.topics)
     assert set(few.qrels["qid"]) == set(few.topics["qid"]) < set(whole.qrels["qid"])
     for found, other in zip(few[:2], again[:2], strict=True):
         pd.testing.assert_frame_equal(found, other)
-    monkeypatch.setattr("pyterrier_mathamr.experiments.workdir.MOST_QUESTIONS", len(whole.topics))
+    monkeypatch.setattr("mathamr_systems.experiments.workdir.MOST_QUESTIONS", len(whole.topics))
     pd.testing.assert_frame_equal(Artifacts(SAMPLE, tmp_path / "all").questions("test").topics, whole.topics)
 
 

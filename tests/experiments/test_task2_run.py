@@ -6,13 +6,13 @@ import pyterrier as pt
 import pytest
 
 import pyterrier_mathamr
+from mathamr_systems.experiments import ExperimentError, Report, System, run_arqmath
+from mathamr_systems.experiments.measuring import FLOOR, TimedPipeline
+from mathamr_systems.experiments.task2 import FormulaParts
+from mathamr_systems.experiments.workdir import TANGENT as BASELINE
+from mathamr_systems.experiments.workdir import distinct, formula_topics, visual_judgments
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection, MissingFileError
-from pyterrier_mathamr.experiments import ExperimentError, Report, System, run_arqmath
-from pyterrier_mathamr.experiments.measuring import FLOOR, TimedPipeline
-from pyterrier_mathamr.experiments.task2 import FormulaParts
-from pyterrier_mathamr.experiments.workdir import TANGENT as BASELINE
-from pyterrier_mathamr.experiments.workdir import distinct, formula_topics, visual_judgments
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.posts import post_from_html
 from studies.formulas import known_items

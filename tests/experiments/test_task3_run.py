@@ -6,10 +6,10 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
+from mathamr_systems.experiments import System, run_arqmath
+from mathamr_systems.experiments.measuring import FLOOR
+from mathamr_systems.experiments.systems import BASELINES, AnswerParts
 from pyterrier_mathamr.arqmath import read_answers
-from pyterrier_mathamr.experiments import System, run_arqmath
-from pyterrier_mathamr.experiments.measuring import FLOOR
-from pyterrier_mathamr.experiments.systems import BASELINES, AnswerParts
 
 STEPS = ("one", "two", "three", "four", "five")
 SENTENCES = [f"Step {word} shows that $x_{number}$ is even." for number, word in enumerate(STEPS)]

@@ -7,14 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from mathamr_systems import draw_speed, draw_topic_differences, save, topic_differences
 from pyterrier_mathamr.arqmath import TASK1_MEASURES
-from pyterrier_mathamr.explain import (
-    ExplainError,
-    draw_speed,
-    draw_topic_differences,
-    save,
-    topic_differences,
-)
+from pyterrier_mathamr.explain import ExplainError
 
 pytest.importorskip("matplotlib", reason="the extra plots is not installed")
 

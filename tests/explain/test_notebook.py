@@ -1,8 +1,11 @@
 """A notebook shows the results of the room's functions, without magic and without pyplot."""
 
+import os
 from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).parents[2]
 
 CELLS = {
     "image/svg+xml": """
@@ -17,12 +20,13 @@ explain.draw_graph(graph)
     " image/svg+xml": "explain.draw_formula('x^2')",
     "text/html": "from pyterrier_mathamr.formula import opt_from_latex\nopt_from_latex('x^2')",
     "image/png": """
+import mathamr_systems
 import pandas as pd
-explain.draw_speed(pd.DataFrame({'name': ['a', 'b'], 'AP': [.1, .2], 'ms': [1., 2.]}), 'AP', time='ms')
+mathamr_systems.draw_speed(pd.DataFrame({'name': ['a', 'b'], 'AP': [.1, .2], 'ms': [1., 2.]}), 'AP', time='ms')
 """,
     "image/png ": """
 table = pd.DataFrame([('A', '1', 'AP', .1), ('B', '1', 'AP', .4)], columns=['name', 'qid', 'measure', 'value'])
-explain.draw_topic_differences(table, 'AP', 'A', 'B')
+mathamr_systems.draw_topic_differences(table, 'AP', 'A', 'B')
 """,
 }
 
@@ -32,7 +36,7 @@ def test_pictures_are_shown_as_pictures(tmp_path: Path, monkeypatch: pytest.Monk
     nbformat = pytest.importorskip("nbformat", reason="the extra test is not installed")
     nbclient = pytest.importorskip("nbclient", reason="the extra test is not installed")
     pytest.importorskip("matplotlib", reason="the extra plots is not installed")
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (ROOT, ROOT / "systems"))))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS.values()])
     nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute(cwd=str(tmp_path))

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from mathamr_systems import save
 from pyterrier_mathamr._common.drawing import Canvas
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.explain import Picture, save
+from pyterrier_mathamr.explain import Picture
 from pyterrier_mathamr.formula.display.typesetting import typeset
 
 PICTURE = Picture(svg="<svg/>", width=1, height=1)

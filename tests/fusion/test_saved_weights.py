@@ -11,10 +11,10 @@ import pyterrier as pt
 import pytest
 from click.testing import CliRunner
 
+from mathamr_systems import ListwiseRanker, PairwiseRanker
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.fusion import Ensemble, LinearBlend, WeightsError
 from pyterrier_mathamr.store import WriteError, signed
-from pyterrier_mathamr.systems import ListwiseRanker, PairwiseRanker
 
 SYSTEM = pt.Transformer.from_df(pd.DataFrame({"qid": ["1"], "docno": ["a"], "score": [1.0], "rank": [0]}))
 

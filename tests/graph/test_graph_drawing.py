@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from mathamr_systems import save
 from pyterrier_mathamr._common.drawing import (
     ROW,
     Palette,
@@ -19,7 +20,7 @@ from pyterrier_mathamr._common.drawing import (
 )
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.amr import decode_penman
-from pyterrier_mathamr.explain import Picture, draw_graph, save
+from pyterrier_mathamr.explain import Picture, draw_graph
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.graph.structure import layout_of, virtual_part
 

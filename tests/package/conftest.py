@@ -8,9 +8,10 @@ import pyterrier as pt
 import pytest
 from marf_stand_in import save_marf
 
+import mathamr_systems
 import pyterrier_mathamr as mathamr
+from mathamr_systems import InOut, InOutOptions
 from pyterrier_mathamr.formula import trees_from_latex
-from pyterrier_mathamr.systems import InOut, InOutOptions
 
 SAMPLE = Path(mathamr.__file__).parent / "data" / "sample"
 
@@ -32,8 +33,8 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     answers = pd.DataFrame(task1.get_corpus_iter(verbose=False))
     InOut.new([trees_from_latex(r"\frac{x+y}{2}=1")], InOutOptions(width=16)).save(folder / "in-out model")
     in_out = InOut.from_pretrained(folder / "in-out model")
-    marf = mathamr.systems.MaRF.from_pretrained(save_marf(folder))
-    marf_index = mathamr.systems.MaRFIndex(folder / "marf index")
+    marf = mathamr_systems.MaRF.from_pretrained(save_marf(folder))
+    marf_index = mathamr_systems.MaRFIndex(folder / "marf index")
     (marf.doc_encoder(device="cpu", precision="float32") >> marf_index.indexer()).index(answers.to_dict("records"))
     return SimpleNamespace(
         folder=folder,
@@ -53,7 +54,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
         bm25=mathamr.BM25Index(folder / "bm25").index(answers.to_dict("records")),
         tangent=mathamr.TangentIndex(folder / "tangent").indexer(store=visual_ids).index(answers.to_dict("records")),
         patterns=mathamr.PatternIndex(folder / "patterns").index(answers.to_dict("records")),
-        in_out=mathamr.systems.InOutIndex(folder / "in-out", in_out).index(answers.to_dict("records")),
-        a0=mathamr.systems.ApproachZeroIndex(folder / "a0").indexer(store=visual_ids).index(answers.to_dict("records")),
+        in_out=mathamr_systems.InOutIndex(folder / "in-out", in_out).index(answers.to_dict("records")),
+        a0=mathamr_systems.ApproachZeroIndex(folder / "a0").indexer(store=visual_ids).index(answers.to_dict("records")),
         visual_ids=visual_ids,
     )

@@ -5,8 +5,8 @@ from pathlib import Path
 import torch
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
+from mathamr_systems import MaRF, MaRFConfig
 from pyterrier_mathamr.posts import post_from_text
-from pyterrier_mathamr.systems import MaRF, MaRFConfig
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 

@@ -19,9 +19,10 @@ import pyterrier as pt
 import pytest
 from tiny_colbert import tiny_colbert
 
+import mathamr_systems
 import pyterrier_mathamr as mathamr
 
-PACKAGE = Path(mathamr.__file__).parent
+PACKAGE, SYSTEMS = Path(mathamr.__file__).parent, Path(mathamr_systems.__file__).parent
 SAMPLE = PACKAGE / "data" / "sample"
 ROOMS = (
     "posts",
@@ -34,11 +35,14 @@ ROOMS = (
     "sparse",
     "fusion",
     "arqmath",
-    "systems",
-    "experiments",
     "engine",
 )
-MODULES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.name != "__main__.py"]
+MODULES = {
+    path: ".".join(path.relative_to(package.parent).with_suffix("").parts)
+    for package in (PACKAGE, SYSTEMS)
+    for path in sorted(package.rglob("*.py"))
+    if path.name != "__main__.py"
+}
 
 
 def examples() -> Iterator[Any]:
@@ -54,13 +58,13 @@ def examples() -> Iterator[Any]:
                             break
                         lines.append(line)
                     code = textwrap.dedent("\n".join(lines)).strip()
-                    name = f"{path.relative_to(PACKAGE)}:{getattr(node, 'name', 'module')}"
+                    name = f"{MODULES[path]}:{getattr(node, 'name', 'module')}"
                     yield pytest.param(code, id=name)
 
 
 def public_name(name: str) -> Any:
     """Look a name up in the package's face, then in each room's."""
-    for room in (mathamr, *(getattr(mathamr, room) for room in ROOMS)):
+    for room in (mathamr, *(getattr(mathamr, room) for room in ROOMS), mathamr_systems, mathamr_systems.experiments):
         if hasattr(room, name):
             return getattr(room, name)
     return getattr(builtins, name)
@@ -72,7 +76,7 @@ def known(sample: SimpleNamespace) -> dict[str, Any]:
     topic_graphs = mathamr.GraphStore(sample.folder / "topics")
     (sample.graphs >> topic_graphs.indexer()).index(sample.topics.to_dict("records"))
     collection = mathamr.arqmath.ARQMathCollection(SAMPLE)
-    threads = mathamr.systems.ThreadStore(sample.folder / "threads of examples").index(collection.posts())
+    threads = mathamr_systems.ThreadStore(sample.folder / "threads of examples").index(collection.posts())
     questions = mathamr.BM25Index(sample.folder / "questions")
     questions.index({"docno": question.id, "html": question.title} for question in collection.questions())
     return {
@@ -109,11 +113,17 @@ def test_example(code: str, known: dict[str, Any], tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     local_release(tmp_path / "ARQMath")
     shutil.copytree(Path(__file__).parents[1] / "data" / "ntcir12", tmp_path / "NTCIR-12")
-    names = {**known, "mathamr": mathamr, "pt": pt, "store": mathamr.GraphStore("new-graphs.mathamr")}
+    names = {
+        **known,
+        "mathamr": mathamr,
+        "mathamr_systems": mathamr_systems,
+        "pt": pt,
+        "store": mathamr.GraphStore("new-graphs.mathamr"),
+    }
     if " index.indexer(" in code:
         names["index"] = mathamr.MathAMRIndex("new-index.mathamr")
     if " marf_index.indexer(" in code:
-        names["marf_index"] = mathamr.systems.MaRFIndex("new-marf.mathamr")
+        names["marf_index"] = mathamr_systems.MaRFIndex("new-marf.mathamr")
     if "my-marf" in code:
         names["marf"].save("my-marf")
     if " formula_index.indexer(" in code:
@@ -137,10 +147,9 @@ def local_release(folder: Path) -> None:
 DOCTESTED = [path for path in MODULES if ">>> " in path.read_text(encoding="utf-8")]
 
 
-@pytest.mark.parametrize("path", DOCTESTED, ids=lambda path: str(path.relative_to(PACKAGE)))
+@pytest.mark.parametrize("path", DOCTESTED, ids=MODULES.get)
 def test_doctests(path: Path) -> None:
-    module = path.relative_to(PACKAGE.parent).with_suffix("")
-    result = doctest.testmod(importlib.import_module(".".join(module.parts)))
+    result = doctest.testmod(importlib.import_module(MODULES[path]))
     assert result.attempted > 0
     assert result.failed == 0
 
@@ -148,8 +157,8 @@ def test_doctests(path: Path) -> None:
 def public_calls() -> Iterator[tuple[str, Any]]:
     """Yield each function, class and method that a room exports, once, with its name."""
     seen = set()
-    for face in sorted(PACKAGE.rglob("__init__.pyi")):
-        room = importlib.import_module(".".join(face.parent.relative_to(PACKAGE.parent).parts))
+    for face in (*sorted(PACKAGE.rglob("__init__.pyi")), *sorted(SYSTEMS.rglob("__init__.pyi"))):
+        room = importlib.import_module(MODULES[face.with_suffix(".py")].removesuffix(".__init__"))
         for name in room.__all__:
             value = getattr(room, name)
             found = {name: value} if inspect.isroutine(value) else {}
@@ -159,7 +168,7 @@ def public_calls() -> Iterator[tuple[str, Any]]:
                 found |= {f"{name}.{method}": of for method, of in members if not method.startswith("_")}
             for called, of in found.items():
                 key = getattr(of, "__module__", None), getattr(of, "__qualname__", None)
-                if str(key[0]).startswith("pyterrier_mathamr") and key not in seen:
+                if str(key[0]).startswith(("pyterrier_mathamr", "mathamr_systems")) and key not in seen:
                     seen.add(key)
                     yield f"{room.__name__}.{called}", of
 

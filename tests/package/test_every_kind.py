@@ -11,6 +11,7 @@ import pyterrier as pt
 import pytest
 from click.testing import CliRunner
 
+import mathamr_systems
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.store import StoredArtifact
@@ -18,10 +19,12 @@ from pyterrier_mathamr.store import StoredArtifact
 sys.path.append(str(Path(__file__).parents[1] / "store"))
 from artifact_modules import NAMES, load
 
+PACKAGES = ("pyterrier_mathamr", "mathamr_systems")
+
 
 def ours(group: str) -> dict[str, EntryPoint]:
     found = entry_points(group=group)
-    return {each.name: each for each in found if each.value.startswith("pyterrier_mathamr")}
+    return {each.name: each for each in found if each.value.startswith(PACKAGES)}
 
 
 def built_artifacts() -> dict[str, Callable[[Path], Path]]:
@@ -43,7 +46,7 @@ def mathamr_model(folder: Path) -> Path:
 
 def in_out(folder: Path) -> Path:
     formulas = [mathamr.formula.trees_from_latex("x+y=1")]
-    mathamr.systems.InOut.new(formulas, mathamr.systems.InOutOptions(width=16)).save(folder / "model")
+    mathamr_systems.InOut.new(formulas, mathamr_systems.InOutOptions(width=16)).save(folder / "model")
     return folder / "model"
 
 
@@ -63,7 +66,7 @@ def marf(folder: Path) -> Path:
 def two_step(folder: Path) -> Path:
     from tiny_colbert import tiny_colbert
 
-    from pyterrier_mathamr.systems.two_step import QQSim
+    from mathamr_systems.two_step import QQSim
 
     tiny_colbert(folder / "of")
     QQSim.new(folder / "of", max_length=9).save(folder / "model")
@@ -114,14 +117,15 @@ def test_each_registered_kind_is_built_here() -> None:
 
 
 def test_each_kind_that_the_package_writes_is_registered() -> None:
-    for module in pkgutil.walk_packages(mathamr.__path__, "pyterrier_mathamr."):
-        if not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
+    for package in (mathamr, mathamr_systems):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
     kinds, found = [StoredArtifact], {mathamr.SearchEngine, mathamr.ShardedIndex}
     while kinds:
         kind = kinds.pop()
         kinds += kind.__subclasses__()
-        found |= {kind} if "KIND" in vars(kind) and kind.__module__.startswith("pyterrier_mathamr") else set()
+        found |= {kind} if "KIND" in vars(kind) and kind.__module__.startswith(PACKAGES) else set()
     names = {f"{kind.ARTIFACT_TYPE}.{kind.ARTIFACT_FORMAT}": kind for kind in found}
     assert {name: each.load() for name, each in ours("pyterrier.artifact").items()} == names
 
@@ -148,6 +152,6 @@ def test_an_artifact_of_others_is_named_with_the_kinds_that_are_known(tmp_path: 
     (tmp_path / "pt_meta.json").write_text('{"type": "dense_index", "format": "other"}')
     code, output = verify(tmp_path)
     assert code == 1
-    assert "unknown artifact type `dense_index.other`; this release knows: " in output
+    assert "unknown artifact type `dense_index.other`; this installation knows: " in output
     assert "sparse_index.mathamr_patterns" in output
     assert "mode=" not in output

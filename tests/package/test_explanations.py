@@ -11,11 +11,9 @@ import pyterrier as pt
 import pytest
 from tiny_colbert import tiny_colbert
 
+import mathamr_systems
 import pyterrier_mathamr as mathamr
-from pyterrier_mathamr.explain import AskedError, Explanation, explain_score
-from pyterrier_mathamr.fusion import ConvexFusion, Ensemble, LinearBlend, ModifiedRRF, ZScoreFusion
-from pyterrier_mathamr.store import UnknownIdError
-from pyterrier_mathamr.systems import (
+from mathamr_systems import (
     CosineScorer,
     FormulaFeatures,
     FormulaTrees,
@@ -24,6 +22,9 @@ from pyterrier_mathamr.systems import (
     TangentCFT,
     TangentS,
 )
+from pyterrier_mathamr.explain import AskedError, Explanation, explain_score
+from pyterrier_mathamr.fusion import ConvexFusion, Ensemble, LinearBlend, ModifiedRRF, ZScoreFusion
+from pyterrier_mathamr.store import UnknownIdError
 
 Lab = SimpleNamespace
 EVERYTHING = {"num_results": 10_000}
@@ -182,7 +183,7 @@ def lab(sample: SimpleNamespace) -> Lab:
         FormulaTrees(lab.folder / "packed trees").indexer(store=lab.visual_ids).index(lab.answers.to_dict("records"))
     )
     lab.colbert = tiny_colbert(lab.folder / "tiny colbert of explanations")
-    lab.marf_parts = mathamr.systems.MaRFIndex(lab.folder / "parts of explanations")
+    lab.marf_parts = mathamr_systems.MaRFIndex(lab.folder / "parts of explanations")
     parts = lab.marf.doc_encoder(store="parts", device="cpu", precision="float32")
     (parts >> lab.marf_parts.indexer()).index([*lab.answers.to_dict("records"), {"docno": "words", "body": WORDS}])
     trained = TangentCFT(Path(__file__).parents[1] / "data" / "cft-format-1")

@@ -11,7 +11,6 @@ import pyterrier_mathamr as mathamr
 ROOMS = [
     "amr",
     "arqmath",
-    "experiments",
     "explain",
     "formula",
     "graph",
@@ -21,7 +20,6 @@ ROOMS = [
     "posts",
     "sparse",
     "store",
-    "systems",
 ]
 
 

@@ -21,6 +21,7 @@ import pyterrier as pt
 import pytest
 from test_docstrings import local_release
 
+import mathamr_systems
 import pyterrier_mathamr as mathamr
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +47,7 @@ MANUAL = [
     *(ROOT / "docs" / f"{name}.md" for name in ("how-it-works", "troubleshooting")),
     PT_DOCS / "api.rst",
 ]
-PAGES = [ROOT / "README.md", *MANUAL]
+PAGES = [ROOT / "README.md", ROOT / "systems" / "README.md", *MANUAL]
 FENCED = re.compile(
     r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n)?^```(?P<language>python|sh)\n(?P<code>.*?)^```$", re.M | re.DOTALL
 )
@@ -257,12 +258,17 @@ def test_the_reference_names_the_whole_public_face() -> None:
     assert set(mathamr.__all__) - rooms - {"__version__"} <= documented
 
 
+def named_object(dotted: str) -> object:
+    package, _, rest = dotted.partition(".")
+    return operator.attrgetter(rest)({"pyterrier_mathamr": mathamr, "mathamr_systems": mathamr_systems}[package])
+
+
 def test_each_name_of_the_reference_has_a_docstring_and_so_has_each_of_its_methods() -> None:
     wanting = []
-    for dotted in re.findall(r"auto(?:class|function|exception):: pyterrier_mathamr\.([\w.]+)$", REFERENCE, re.M):
-        value: object = mathamr
-        for part in dotted.split("."):
-            value = getattr(value, part)
+    for dotted in re.findall(
+        r"auto(?:class|function|exception):: ((?:pyterrier_mathamr|mathamr_systems)\.[\w.]+)$", REFERENCE, re.M
+    ):
+        value = named_object(dotted)
         named = {dotted: value}
         if inspect.isclass(value):
             named |= {f"{dotted}.{name}": of for name, of in vars(value).items() if name[0] != "_" and callable(of)}
@@ -272,8 +278,8 @@ def test_each_name_of_the_reference_has_a_docstring_and_so_has_each_of_its_metho
 
 def test_the_reference_shows_each_method_that_constructs_a_transformer() -> None:
     hidden = []
-    for dotted, options in re.findall(r"autoclass:: pyterrier_mathamr\.([\w.]+)\n((?:    :.*\n)*)", REFERENCE):
-        kind = operator.attrgetter(dotted)(mathamr)
+    for dotted, options in re.findall(r"autoclass:: ([\w.]+)\n((?:    :.*\n)*)", REFERENCE):
+        kind = named_object(dotted)
         listed = re.findall(r"\w+", "".join(re.findall(r":members:(.*)", options)))
         not_inherited = re.findall(r"\w+", "".join(re.findall(r":inherited-members:(.*)", options)))
         for name, of in inspect.getmembers(kind, inspect.isfunction):

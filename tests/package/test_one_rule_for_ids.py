@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mathamr_systems import FormulaTrees, InOutIndex, MaRFIndex, TangentCFT, ThreadStore
 from pyterrier_mathamr import GraphBuilder, MathAMR, MathAMRIndex, QdrantIndex, SearchEngine, ShardedIndex
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.graph import GraphStore, MathAMRGraph
 from pyterrier_mathamr.posts import DocumentError
 from pyterrier_mathamr.sparse import BM25Index, TangentIndex
 from pyterrier_mathamr.store import InvalidIdError
-from pyterrier_mathamr.systems import FormulaTrees, InOutIndex, MaRFIndex, TangentCFT, ThreadStore
 
 CFT = Path(__file__).parents[1] / "data" / "cft-format-1"
 ABSENT = object()
@@ -44,7 +44,11 @@ class Symbols:
 
 def registered() -> dict[str, Index]:
     """The indexers of all registered artifacts that are built of documents, and of artifacts elsewhere."""
-    ours = [of for of in entry_points(group="pyterrier.artifact") if of.value.startswith("pyterrier_mathamr")]
+    ours = [
+        of
+        for of in entry_points(group="pyterrier.artifact")
+        if of.value.startswith(("pyterrier_mathamr", "mathamr_systems"))
+    ]
     found = {of.name: of.load() for of in ours}
     others: dict[str, Index | None] = {
         "node_vector_index.mathamr_in_out": lambda path, rows: InOutIndex(path, Symbols()).index(rows),

@@ -4,9 +4,10 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import mathamr_systems
 import pyterrier_mathamr
 
-PACKAGE = Path(pyterrier_mathamr.__file__).parent
+PACKAGES = Path(pyterrier_mathamr.__file__).parent, Path(mathamr_systems.__file__).parent
 CHANGES = {
     "catch_warnings",
     "disable",
@@ -42,8 +43,9 @@ def changes(tree: ast.AST, inside_shared: bool = False) -> Iterator[str]:
 
 def test_a_setting_of_the_process_is_changed_only_where_several_threads_are_safe() -> None:
     found = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        if names := list(changes(ast.parse(path.read_text(encoding="utf-8")))):
-            found[path.relative_to(PACKAGE).as_posix()] = names
+    for package in PACKAGES:
+        for path in sorted(package.rglob("*.py")):
+            if names := list(changes(ast.parse(path.read_text(encoding="utf-8")))):
+                found[path.relative_to(package).as_posix()] = names
     assert {path: names for path, names in found.items() if path not in SAFE} == {}
     assert set(SAFE) <= set(found)

@@ -22,9 +22,7 @@ ORDER = [
     "sparse",
     "fusion",
     "arqmath",
-    "systems",
     "engine",
-    "experiments",
     "cli",
 ]
 

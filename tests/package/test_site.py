@@ -14,6 +14,7 @@ import click
 import pytest
 import yaml
 
+import mathamr_systems
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr.cli import main
 from studies.__main__ import main as studies_main
@@ -24,10 +25,11 @@ PAGES = [
     *sorted(ROOT.glob("*.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "pyterrier_mathamr").rglob("*.md")),
+    *sorted((ROOT / "systems" / "mathamr_systems").rglob("*.md")),
     *sorted((ROOT / "pyterrier_mathamr/pt_docs").glob("*.rst")),
 ]
-DOTTED = re.compile(r"(?<![\w/.@-])(?:pyterrier_mathamr|mathamr)((?:\.[A-Za-z_]\w*)+)")
-FILE = re.compile(r"(?<![\w/.-])(?:pyterrier_mathamr|docs|examples|benchmarks|tools|tests)/[\w./-]*\w")
+DOTTED = re.compile(r"(?<![\w/.@-])(?:pyterrier_mathamr|mathamr_systems|mathamr)((?:\.[A-Za-z_]\w*)+)")
+FILE = re.compile(r"(?<![\w/.-])(?:pyterrier_mathamr|systems|docs|examples|benchmarks|tools|tests)/[\w./-]*\w")
 WRITTEN = (".mathamr", ".bm25", ".tangent", ".sqlite", ".html")  # files that an example writes or names
 
 
@@ -72,7 +74,11 @@ def test_links_between_pages_stay_within_the_site(site: Path) -> None:
 
 def test_the_api_page_shows_the_parameters_of_each_callable(site: Path) -> None:
     page = "".join(file.read_text(encoding="utf-8") for file in sorted((site / "docs/api").glob("*.html")))
-    shown = re.findall(r'<dt class="sig sig-object py" id="pyterrier_mathamr\.([\w.]+)">(.*?)</dt>', page, re.DOTALL)
+    shown = re.findall(
+        r'<dt class="sig sig-object py" id="(?:pyterrier_mathamr|mathamr_systems)\.([\w.]+)">(.*?)</dt>',
+        page,
+        re.DOTALL,
+    )
     texts = {name: html.unescape(re.sub(r"<[^>]+>", "", text)) for name, text in shown}
     parameters = {name: text.partition("(")[2].rpartition(")")[0] for name, text in texts.items() if "(" in text}
     assert len(parameters) > 100
@@ -96,13 +102,14 @@ def test_the_api_page_shows_the_parameters_of_each_callable(site: Path) -> None:
 
 def mentioned(pattern: re.Pattern[str]) -> dict[str, str]:
     """Matches of a pattern in the pages and in the package's own text, each with the file that mentions it."""
-    files = [*PAGES, *sorted((ROOT / "pyterrier_mathamr").rglob("*.py"))]
+    files = [*PAGES, *sorted((ROOT / "pyterrier_mathamr").rglob("*.py")), *sorted((ROOT / "systems").rglob("*.py"))]
     return {match.group(): str(file) for file in files for match in pattern.finditer(file.read_text(encoding="utf-8"))}
 
 
 def exists(name: str) -> bool:
     """Whether a dotted name is a module or an attribute of one."""
-    path, value = "pyterrier_mathamr", mathamr
+    value: object = mathamr_systems if name.startswith("mathamr_systems") else mathamr
+    path = value.__name__
     for part in name.split(".")[1:]:
         path = f"{path}.{part}"
         if not hasattr(value, part) and not (isinstance(value, ModuleType) and find_spec(path)):
@@ -167,7 +174,7 @@ def is_command(words: list[str], program: click.Group = main) -> bool:
         found = command.get_command(context, word) if isinstance(command, click.Group) else None
         if found is None:
             break
-        command = found
+        command, context = found, click.Context(found, parent=context, info_name=word)
     known = {
         option
         for parameter in command.get_params(context)

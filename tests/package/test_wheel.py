@@ -14,24 +14,27 @@ ROOT = Path(__file__).parents[2]
 LARGEST = 50_000_000  # bytes of a file on PyPI
 
 
-@pytest.fixture(scope="module")
-def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The source distribution of what git tracks, and the wheel that is built from it."""
-    folder = tmp_path_factory.mktemp("dist")
+def built(folder: Path, below: str) -> Path:
+    """What git tracks below a folder of the repository as a source distribution, and the wheel that is built of it."""
     source = folder / "source"
-    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT / below, capture_output=True, text=True, check=False)
     if tracked.returncode != 0:
         pytest.skip("not a git checkout")
     for name in filter(None, tracked.stdout.split("\0")):
         target = source / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes((ROOT / name).read_bytes())
+        target.write_bytes((ROOT / below / name).read_bytes())
     # `make dist` does the same in environments of their own, which need the network
     backend = f"import setuptools.build_meta; setuptools.build_meta.build_sdist({str(folder)!r})"
     subprocess.run([sys.executable, "-c", backend], cwd=source, check=True, capture_output=True)
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet", "-w", folder]
     subprocess.run([str(part) for part in (*command, next(folder.glob("*.tar.gz")))], check=True)
     return folder
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("dist"), ".")
 
 
 @pytest.fixture(scope="module")
@@ -55,15 +58,12 @@ def sdist(dist: Path) -> list[str]:
         "engine/page/static/index.html",
         "engine/page/static/page.js",
         "data/sample/topics/Topics_Task1_sample.xml",
-        "data/models/in-out-mini/in_out.json",
-        "data/models/in-out-mini/weights.safetensors",
         "data/models/mathamr-plus-mini/config.json",
         "data/models/mathamr-plus-mini/weights.safetensors",
         "data/models/mathamr-plus-mini/README.md",
         "data/models/mathamr-plus-text/weights.safetensors",
         "data/models/mathamr-plus-text/README.md",
         "data/models/mathamr-plus-text-large/weights.safetensors",
-        "data/fitted/formula-systems.json",
         "data/stop-words/terrier.txt",
         "data/minilm-math/weights.safetensors",
         "data/minilm-math/tokenizer.json",
@@ -151,3 +151,24 @@ def test_twine_accepts_both(dist: Path) -> None:
 def test_the_released_versions_agree(wheel: zipfile.ZipFile) -> None:
     version = email.message_from_string(metadata(wheel, "METADATA"))["Version"]
     assert f"\n## [{version}] - " in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def systems(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    return zipfile.ZipFile(next(built(tmp_path_factory.mktemp("systems"), "systems").glob("*.whl")))
+
+
+def test_the_wheel_of_the_systems_holds_them_and_their_data_of_the_same_release(
+    wheel: zipfile.ZipFile, systems: zipfile.ZipFile
+) -> None:
+    names = systems.namelist()
+    assert {name.partition("/")[0].partition("-")[0] for name in names} == {
+        "mathamr_systems",
+        "pyterrier_mathamr_systems",
+    }
+    data = [name for name in names if name.startswith("mathamr_systems/data/")]
+    assert {name.replace("mathamr_systems", "pyterrier_mathamr") for name in data} == set(noticed(systems))
+    assert {"mathamr_systems/py.typed", "mathamr_systems/__init__.pyi"} <= set(names)
+    fields, own = (email.message_from_string(metadata(one, "METADATA")) for one in (wheel, systems))
+    assert own["Version"] == fields["Version"]
+    assert "pyterrier-mathamr" in own.get_all("Requires-Dist")

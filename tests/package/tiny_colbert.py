@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
-from pyterrier_mathamr.systems import ColBERT, ColBERTOptions
+from mathamr_systems import ColBERT, ColBERTOptions
 
 TOKENS = ["[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 LETTERS = [f"{start}{letter}" for letter in "abcdefghijklmnopqrstuvwxyz0123456789" for start in ("", "##")]

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from folder_bytes import folder_bytes
 
+from mathamr_systems import ApproachZeroIndex, FormulaTrees
 from pyterrier_mathamr import Processes
 from pyterrier_mathamr.sparse import TangentIndex
 from pyterrier_mathamr.sparse import index as sparse
 from pyterrier_mathamr.store import UnfinishedJobError
-from pyterrier_mathamr.systems import ApproachZeroIndex, FormulaTrees
 
 POSTS = [
     {

@@ -11,12 +11,12 @@ import pyterrier as pt
 import pytest
 
 import pyterrier_mathamr
+from mathamr_systems.experiments import Report, System
+from mathamr_systems.experiments.measuring import FEW_JUDGED, FLOOR, RANDOM_ANSWERS
+from mathamr_systems.experiments.systems import TUNED, AnswerParts
+from mathamr_systems.experiments.workdir import KNOWN_ITEM, Artifacts
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.arqmath import known_item_split
-from pyterrier_mathamr.experiments import Report, System
-from pyterrier_mathamr.experiments.measuring import FEW_JUDGED, FLOOR, RANDOM_ANSWERS
-from pyterrier_mathamr.experiments.systems import TUNED, AnswerParts
-from pyterrier_mathamr.experiments.workdir import KNOWN_ITEM, Artifacts
 from studies import answers
 from studies.answers import JUDGED_TOPICS, KNOWN_ITEMS, TESTS
 from studies.answers.rows import COMMON_ROWS, TUNED_ROW

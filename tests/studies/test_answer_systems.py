@@ -6,10 +6,10 @@ import pyterrier as pt
 import pytest
 
 import pyterrier_mathamr
+from mathamr_systems.experiments import System, run_arqmath
+from mathamr_systems.experiments.measuring import FEW_JUDGED, FLOOR, RANDOM_ANSWERS
+from mathamr_systems.experiments.systems import BASELINES, FUSION, TASK1, TUNED, AnswerParts
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
-from pyterrier_mathamr.experiments import System, run_arqmath
-from pyterrier_mathamr.experiments.measuring import FEW_JUDGED, FLOOR, RANDOM_ANSWERS
-from pyterrier_mathamr.experiments.systems import BASELINES, FUSION, TASK1, TUNED, AnswerParts
 from studies.answers import catalogue
 from studies.answers.catalogue import ANSWER_SYSTEMS, task1_systems
 from studies.tables import MAIN

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import pyterrier_mathamr as mathamr
+from mathamr_systems import ColBERT
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection
-from pyterrier_mathamr.systems import ColBERT
 from studies.answers import colbert
 
 SAMPLE = Path(mathamr.__file__).parent / "data" / "sample"

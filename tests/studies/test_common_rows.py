@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import pyterrier_mathamr
-from pyterrier_mathamr.experiments.systems import AnswerParts
-from pyterrier_mathamr.experiments.workdir import Artifacts
+from mathamr_systems.experiments.systems import AnswerParts
+from mathamr_systems.experiments.workdir import Artifacts
 from pyterrier_mathamr.index import MathAMRIndex
 from studies.answers.rows import SINGLE_ROW, TOKEN_ROW
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from mathamr_systems.experiments.systems import TUNED
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import TrainingPairs
-from pyterrier_mathamr.experiments.systems import TUNED
 from pyterrier_mathamr.model import MathAMR
 from studies.__main__ import main
 from studies.protocol import domains

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 import pyterrier_mathamr
+from mathamr_systems import CosineScorer
 from pyterrier_mathamr.arqmath import read_answers
 from pyterrier_mathamr.arqmath.runs import ANSWER_LIMIT
 from pyterrier_mathamr.model import TextEncoder
-from pyterrier_mathamr.systems import CosineScorer
 from studies import answers
 from studies.answers import extract
 from studies.answers.extract import OF_ALL, SOURCES, Extract

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 import pyterrier_mathamr
-from pyterrier_mathamr.experiments.measuring import TimedPipeline
-from pyterrier_mathamr.experiments.workdir import Artifacts, distinct
+from mathamr_systems.experiments.measuring import TimedPipeline
+from mathamr_systems.experiments.workdir import Artifacts, distinct
 from pyterrier_mathamr.formula import trees_from_latex
 from studies.formulas.known_items import (
     RANDOM_FORMULAS,

@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 
 import pyterrier_mathamr
+from mathamr_systems import InOut, InOutOptions
+from mathamr_systems.experiments.measuring import FLOOR
+from mathamr_systems.experiments.workdir import TANGENT
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.experiments.measuring import FLOOR
-from pyterrier_mathamr.experiments.workdir import TANGENT
-from pyterrier_mathamr.systems import InOut, InOutOptions
 from studies.formulas import in_out
 from studies.registry import STUDIES, run_study
 from studies.study import Study, condition

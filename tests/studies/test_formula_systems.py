@@ -12,14 +12,14 @@ import pyterrier as pt
 import pytest
 
 import pyterrier_mathamr
+from mathamr_systems import ColBERT, FormulaFeatures, FormulaTrees, MaRF
+from mathamr_systems.experiments import ExperimentError, Report, task2
+from mathamr_systems.experiments.measuring import FLOOR, TimedPipeline, time_queries
+from mathamr_systems.experiments.systems import System
+from mathamr_systems.experiments.task2 import MATHAMR, FormulaParts, SearchedYear
+from mathamr_systems.experiments.workdir import TANGENT, Artifacts
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
-from pyterrier_mathamr.experiments import ExperimentError, Report, task2
-from pyterrier_mathamr.experiments.measuring import FLOOR, TimedPipeline, time_queries
-from pyterrier_mathamr.experiments.systems import System
-from pyterrier_mathamr.experiments.task2 import MATHAMR, FormulaParts, SearchedYear
-from pyterrier_mathamr.experiments.workdir import TANGENT, Artifacts
 from pyterrier_mathamr.posts import post_from_text
-from pyterrier_mathamr.systems import ColBERT, FormulaFeatures, FormulaTrees, MaRF
 from studies.answers import colbert, marf
 from studies.formulas import systems
 from studies.formulas.language_models import language_models

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from mathamr_systems.experiments.systems import BASELINES, STRUCTURED, TUNED
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import BeirDataset
 from pyterrier_mathamr.engine import SearchEngine
-from pyterrier_mathamr.experiments.systems import BASELINES, STRUCTURED, TUNED
 from studies.__main__ import main
 from studies.protocol import judges
 from studies.protocol.judges import FOUND, TESTS, names_of, read_judge, run_judges

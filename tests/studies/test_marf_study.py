@@ -10,12 +10,12 @@ import pytest
 import torch
 
 import pyterrier_mathamr
+from mathamr_systems import MaRFConfig
+from mathamr_systems.experiments import System
+from mathamr_systems.experiments.systems import AnswerParts
+from mathamr_systems.experiments.workdir import Artifacts
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.experiments import System
-from pyterrier_mathamr.experiments.systems import AnswerParts
-from pyterrier_mathamr.experiments.workdir import Artifacts
 from pyterrier_mathamr.posts import post_from_text
-from pyterrier_mathamr.systems import MaRFConfig
 from studies import answers
 from studies.answers import marf
 from studies.answers.rows import MATHAMR_ROW, SINGLE_ROW, TOKEN_ROW, TUNED_ROW
@@ -101,7 +101,7 @@ def test_an_unknown_option_is_refused() -> None:
 
 
 def test_formulas_come_from_other_posts_with_the_same_lengths(backbone: Path) -> None:
-    from pyterrier_mathamr.systems import MaRF, MaRFConfig
+    from mathamr_systems import MaRF, MaRFConfig
 
     texts = ["$x+1$ and $a$", "$y-2$", r"$\frac{a}{b}$", "$z$", "no formula", r"$\frac{p}{q}$"]
     posts = [post_from_text(text) for text in texts]

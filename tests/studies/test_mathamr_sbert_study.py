@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 import pyterrier_mathamr
-from pyterrier_mathamr.experiments.measuring import FLOOR
-from pyterrier_mathamr.experiments.workdir import TANGENT
-from pyterrier_mathamr.systems import FitOptions, FormulaContexts, MathAMRSentenceBERT
+from mathamr_systems import FitOptions, FormulaContexts, MathAMRSentenceBERT
+from mathamr_systems.experiments.measuring import FLOOR
+from mathamr_systems.experiments.workdir import TANGENT
 from studies.formulas import mathamr_sbert
 from studies.formulas.mathamr_sbert import COSINE, FIRST, RRF, SCALED
 from studies.registry import run_study

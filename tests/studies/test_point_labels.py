@@ -35,7 +35,7 @@ def test_a_label_without_a_free_place_is_written_nevertheless() -> None:
 
 def test_written_labels_do_not_meet_and_no_line_runs_through_them() -> None:
     pytest.importorskip("matplotlib")
-    from pyterrier_mathamr.explain.charts import new_figure
+    from mathamr_systems.charts import new_figure
 
     figure = new_figure(4, 3)
     axes = figure.add_subplot()

@@ -7,11 +7,11 @@ import pytest
 from click.testing import CliRunner
 
 import pyterrier_mathamr
+from mathamr_systems.experiments import Report, System
+from mathamr_systems.experiments.choosing import CROSSED_BM25, CROSSED_FUSION, Fitted, Training
+from mathamr_systems.experiments.systems import BASELINES, COLBERT, DOC_VN, FUSION, SINGLE, TASK1, TUNED
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split
-from pyterrier_mathamr.experiments import Report, System
-from pyterrier_mathamr.experiments.choosing import CROSSED_BM25, CROSSED_FUSION, Fitted, Training
-from pyterrier_mathamr.experiments.systems import BASELINES, COLBERT, DOC_VN, FUSION, SINGLE, TASK1, TUNED
 from studies.__main__ import main
 from studies.protocol.catalogue import LEARNED, WEIGHED, protocol_systems
 from studies.protocol.overview import CROSSED, FOLDS, KNOWN, LINKED, MB, MS, OVERVIEW, PARTS, draw_systems

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pyterrier_mathamr.experiments import published
+from mathamr_systems.experiments import published
 from studies.answers import published_of
 from studies.registry import STUDIES
 from studies.study import Study

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from mathamr_systems.query_reduction import FEATURES
 from pyterrier_mathamr.graph import MathAMRGraph
-from pyterrier_mathamr.systems.query_reduction import FEATURES
 from studies.answers import reduction
 from studies.answers.reduction import Example
 

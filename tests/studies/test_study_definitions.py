@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
+import mathamr_systems
 import pyterrier_mathamr
+from mathamr_systems.experiments import published
+from mathamr_systems.experiments.report import PublishedTable
+from mathamr_systems.experiments.systems import Depth
+from mathamr_systems.experiments.workdir import Artifacts
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.experiments import published
-from pyterrier_mathamr.experiments.report import PublishedTable
-from pyterrier_mathamr.experiments.systems import Depth
-from pyterrier_mathamr.experiments.workdir import Artifacts
 from pyterrier_mathamr.model import MathAMRConfig
 from studies.models import config_of, scaled_depth
 from studies.models.ablations import ABLATIONS
@@ -20,7 +21,7 @@ from studies.models.ways import WAYS
 from studies.registry import find_study
 from studies.study import PRESETS, Condition, Preset, Row, Setting, Study, condition
 
-PACKAGE = Path(pyterrier_mathamr.__file__).parent
+PACKAGE, SYSTEMS = Path(pyterrier_mathamr.__file__).parent, Path(mathamr_systems.__file__).parent
 PLAIN = PRESETS["full"]
 
 
@@ -102,11 +103,10 @@ def test_a_study_refuses_rows_of_conditions_it_does_not_have() -> None:
     assert Study("s", "t", conditions=(one,), rows=(Row("one"),)).compared == ["one"]
 
 
-def test_the_package_imports_no_study() -> None:
-    importing = [
-        file for file in PACKAGE.rglob("*.py") if re.search(r"^\s*(from|import) studies", file.read_text("utf-8"), re.M)
-    ]
-    assert importing == []
+def test_a_distribution_imports_none_that_is_built_on_it() -> None:
+    for package, others in ((PACKAGE, "studies|mathamr_systems"), (SYSTEMS, "studies")):
+        pattern = re.compile(rf"^\s*(from|import) ({others})\b", re.M)
+        assert [file for file in package.rglob("*.py") if pattern.search(file.read_text("utf-8"))] == []
 
 
 def test_an_unknown_study_is_an_error_that_names_those_there_are() -> None:

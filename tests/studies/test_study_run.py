@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 import pyterrier_mathamr
+from mathamr_systems.experiments import ExperimentError, Report
+from mathamr_systems.experiments import workdir as artifacts
+from mathamr_systems.experiments.measuring import FLOOR
+from mathamr_systems.experiments.systems import BASELINES, Depth
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.experiments import ExperimentError, Report
-from pyterrier_mathamr.experiments import workdir as artifacts
-from pyterrier_mathamr.experiments.measuring import FLOOR
-from pyterrier_mathamr.experiments.systems import BASELINES, Depth
 from pyterrier_mathamr.model import MathAMRConfig
 from studies.models import jobs as job_run
 from studies.models.jobs import Job

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mathamr_systems.experiments.measuring import paired_test, random_floor
+from mathamr_systems.experiments.workdir import Artifacts
 from pyterrier_mathamr.arqmath import TASK1_MEASURES
-from pyterrier_mathamr.experiments.measuring import paired_test, random_floor
-from pyterrier_mathamr.experiments.workdir import Artifacts
 from studies.models.reporting import _Tables as StudyTables
 from studies.study import PRESETS, Row, Setting, Study, condition
 from studies.tables import Results

@@ -10,10 +10,10 @@ import pyterrier as pt
 import pytest
 
 import pyterrier_mathamr
+from mathamr_systems.experiments.systems import AnswerParts
+from mathamr_systems.experiments.workdir import Artifacts
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split
-from pyterrier_mathamr.experiments.systems import AnswerParts
-from pyterrier_mathamr.experiments.workdir import Artifacts
 from studies.answers import two_step
 from studies.answers.two_step import RECIPES, judged_examples, recipe_of
 from studies.answers.two_step_tables import linked_questions, mean_reciprocal_rank

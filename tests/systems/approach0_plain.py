@@ -9,7 +9,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from pyterrier_mathamr.systems.approach0.tree import OperatorTree
+from mathamr_systems.approach0.tree import OperatorTree
 
 Sector = list[tuple[str, tuple[object, ...]]]
 """The symbol and the fingerprint of each leaf, in order."""

@@ -29,7 +29,7 @@ def stored_inline(folder: Path, architecture: str, metadata: bool = False) -> Pa
 
 def sentence_transformers_form(folder: Path, tmp: Path, length: int) -> Path:
     """Write the same model as sentence-transformers saves it."""
-    from pyterrier_mathamr.systems.colbert.network import assemble
+    from mathamr_systems.colbert.network import assemble
 
     made = assemble(tiny_bert(tmp), projection(), query_length=length, document_length=length, query_expansion=True)
     made.save_pretrained(str(folder), create_model_card=False)

@@ -7,8 +7,8 @@ import pandas as pd
 import torch
 from tiny_models import tiny_bert
 
+from mathamr_systems import MaRF, MaRFConfig, MaRFTraining
 from pyterrier_mathamr.posts import post_from_text
-from pyterrier_mathamr.systems import MaRF, MaRFConfig, MaRFTraining
 
 TEXTS = {
     "d0": r"prove the sum of $\frac{x}{2} + 1$",

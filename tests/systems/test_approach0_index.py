@@ -6,12 +6,12 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
+from mathamr_systems import ApproachZeroIndex
+from mathamr_systems.approach0.path_lists import PathLists
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.formula import FormulaPair, slt_from_latex
 from pyterrier_mathamr.sparse import TangentIndex
 from pyterrier_mathamr.store import DamagedError, UnknownIdError
-from pyterrier_mathamr.systems import ApproachZeroIndex
-from pyterrier_mathamr.systems.approach0.path_lists import PathLists
 
 LATEX = ["x^2+1", "y^2+1", "x^2+x", "y^3", "z", "x^2+1", r"\frac{a}{b}", "7", r"\int_0^1 x^2\,dx"]
 POSTS = [{"docno": f"p{i}", "text": f"Let ${latex}$ be."} for i, latex in enumerate(LATEX)]

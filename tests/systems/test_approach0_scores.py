@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from approach0_plain import PlainScorer
 
+from mathamr_systems.approach0.path_lists import PathLists, indexed_paths, path_query
+from mathamr_systems.approach0.search import Constants, PathSearch, score_expressions
+from mathamr_systems.approach0.tree import OperatorTree, canonical_tree, formula_paths
 from pyterrier_mathamr.formula import FormulaPair, trees_from_latex
-from pyterrier_mathamr.systems.approach0.path_lists import PathLists, indexed_paths, path_query
-from pyterrier_mathamr.systems.approach0.search import Constants, PathSearch, score_expressions
-from pyterrier_mathamr.systems.approach0.tree import OperatorTree, canonical_tree, formula_paths
 
 PRINTED = Constants()
 WORKED = ("x^2+1", "y^2+1", "x^2+x", "y^3", "z")

@@ -2,8 +2,8 @@
 
 import pytest
 
+from mathamr_systems.approach0.tree import OperatorTree, canonical_tree, formula_paths, path_names
 from pyterrier_mathamr.formula import FormulaTree, opt_from_latex, opt_from_mathml
-from pyterrier_mathamr.systems.approach0.tree import OperatorTree, canonical_tree, formula_paths, path_names
 
 
 def shown(tree: OperatorTree) -> str:

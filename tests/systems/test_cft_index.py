@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mathamr_systems import FormulaTrees, SystemsError, TangentCFT
+from mathamr_systems.tangent_cft.vectors import KEPT, cosines, quantized, squares
+from mathamr_systems.tangent_cft.word_vectors import REPRESENTATIONS, Characters, WordVectors
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.formula import FormulaPair, trees_from_latex
 from pyterrier_mathamr.store import UnknownIdError
-from pyterrier_mathamr.systems import FormulaTrees, SystemsError, TangentCFT
-from pyterrier_mathamr.systems.tangent_cft.vectors import KEPT, cosines, quantized, squares
-from pyterrier_mathamr.systems.tangent_cft.word_vectors import REPRESENTATIONS, Characters, WordVectors
 
 TRAINED = TangentCFT(Path(__file__).parents[1] / "data" / "cft-format-1")
 LATEX = ["x^2+1", "y^2+1", "x^2", r"\frac{a}{b}", "x^2+1", "a+b+c", r"\sum_{i} i"]

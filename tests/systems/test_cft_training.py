@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mathamr_systems import FastTextOptions, SystemsError, TangentCFT
+from mathamr_systems.tangent_cft import index as indexer
+from mathamr_systems.tangent_cft import word_vectors as training
+from mathamr_systems.tangent_cft.word_vectors import WordCorpus, train
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning, MissingExtraError
 from pyterrier_mathamr.formula import trees_from_latex
 from pyterrier_mathamr.store import UnfinishedJobError
-from pyterrier_mathamr.systems import FastTextOptions, SystemsError, TangentCFT
-from pyterrier_mathamr.systems.tangent_cft import index as indexer
-from pyterrier_mathamr.systems.tangent_cft import word_vectors as training
-from pyterrier_mathamr.systems.tangent_cft.word_vectors import WordCorpus, train
 
 LATEX = ["x^2+1", "y^2+1", "a+b", r"\frac{x}{y}", "x^2", r"\sin x", r"\int_0^1 f(x)\,dx", "x^2+1"]
 POSTS = [{"docno": f"p{i}", "text": f"Let ${latex}$ be."} for i, latex in enumerate(LATEX)]
 TINY = FastTextOptions(dimensions=8, epochs=2, min_count=2)
 BUILD = f"""
 import sys
-from pyterrier_mathamr.systems import FastTextOptions, TangentCFT
+from mathamr_systems import FastTextOptions, TangentCFT
 TangentCFT(sys.argv[1]).indexer(training={TINY!r}).index({POSTS!r})
 """
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from mathamr_systems.tangent_cft.word_vectors import EDGE, UNKNOWN, Characters, Word, sentences
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree, trees_from_latex
-from pyterrier_mathamr.systems.tangent_cft.word_vectors import EDGE, UNKNOWN, Characters, Word, sentences
 
 
 def words(text: str) -> list[Word]:

@@ -12,10 +12,10 @@ from colbert_checkpoints import DIMENSIONS, projection, pylate_form, sentence_tr
 from safetensors.torch import load_file, save_file
 from tiny_models import tiny_bert
 
+from mathamr_systems import ColBERT
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError, UnsafeModelError
-from pyterrier_mathamr.systems import ColBERT
 
 LENGTH = 12
 QUERIES = pd.DataFrame(

@@ -12,12 +12,12 @@ from colbert_checkpoints import DIMENSIONS, projection
 from folder_bytes import folder_bytes
 from tiny_models import tiny_bert
 
+from mathamr_systems import ColBERT
+from mathamr_systems.colbert.network import assemble, encode_texts
 from pyterrier_mathamr import MathAMRIndex, Processes
 from pyterrier_mathamr._common.running.resources import one_torch_thread
 from pyterrier_mathamr.model.encoder.batching import has_bfloat16
 from pyterrier_mathamr.posts import document_post, post_from_any
-from pyterrier_mathamr.systems import ColBERT
-from pyterrier_mathamr.systems.colbert.network import assemble, encode_texts
 
 WORDS = [
     *["sum", "of", "fraction", "limit", "prove", "the", "is", "less", "two", ",", ".", "$x$", "$x^2$"],

@@ -8,20 +8,13 @@ import pytest
 import torch
 from tiny_models import tiny_bert
 
+from mathamr_systems import ColBERT, ColBERTOptions, ColBERTTraining
+from mathamr_systems.colbert import training
+from mathamr_systems.colbert.training import ColBERTData, Ragged, Tail, in_batch_loss, learning_rate, triple_loss
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.running.resources import one_torch_thread
 from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.store import UnfinishedJobError
-from pyterrier_mathamr.systems import ColBERT, ColBERTOptions, ColBERTTraining
-from pyterrier_mathamr.systems.colbert import training
-from pyterrier_mathamr.systems.colbert.training import (
-    ColBERTData,
-    Ragged,
-    Tail,
-    in_batch_loss,
-    learning_rate,
-    triple_loss,
-)
 
 PAIRS = [
     {

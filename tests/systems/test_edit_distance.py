@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_trees import trees
 
+from mathamr_systems.edit_distance import EditCosts, tree_edit_distance, tree_edit_distances
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.formula import FormulaTree, trees_from_latex
 from pyterrier_mathamr.formula.packed_trees import PackedTrees
-from pyterrier_mathamr.systems.edit_distance import EditCosts, tree_edit_distance, tree_edit_distances
 
 SLT, OPT = EditCosts(0.85, 0.54, 0.15), EditCosts(0.28, 0.225, 0.185)
 Node = tuple[str, list[Any]]

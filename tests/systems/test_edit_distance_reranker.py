@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mathamr_systems import EditDistanceReranker, FormulaTrees, tree_edit_distance
+from mathamr_systems.edit_distance import EDIT_COSTS
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.formula import trees_from_latex
 from pyterrier_mathamr.store import UnknownIdError
-from pyterrier_mathamr.systems import EditDistanceReranker, FormulaTrees, tree_edit_distance
-from pyterrier_mathamr.systems.edit_distance import EDIT_COSTS
 
 LATEX = ["x^2+1", "y^2+1", "x^2", r"\frac{a}{b}", "x^2+1", "x^2+y^2+1", "f(x)=x+1"]
 POSTS = [{"docno": f"p{i}", "text": f"Let ${latex}$ be."} for i, latex in enumerate(LATEX)]

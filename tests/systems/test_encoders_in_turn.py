@@ -10,9 +10,9 @@ from colbert_checkpoints import projection
 from marf_examples import tiny_marf
 from tiny_models import tiny_bert
 
+from mathamr_systems import ColBERT, QQSim
+from mathamr_systems.colbert.network import assemble
 from pyterrier_mathamr import GraphBuilder, MathAMR
-from pyterrier_mathamr.systems import ColBERT, QQSim
-from pyterrier_mathamr.systems.colbert.network import assemble
 
 QUERIES = pd.DataFrame({"qid": ["1", "2"], "query": ["prove the sum of $x^2$", "limit of two"]})
 

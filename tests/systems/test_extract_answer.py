@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mathamr_systems import CosineScorer, ExtractAnswer, ThreadStore
+from mathamr_systems.extract import longest_prefix, snippets_of, windows
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import read_answers, task3_scores, write_answers
 from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.model import TextEncoder
 from pyterrier_mathamr.posts import post_from_html, post_from_text
-from pyterrier_mathamr.systems import CosineScorer, ExtractAnswer, ThreadStore
-from pyterrier_mathamr.systems.extract import longest_prefix, snippets_of, windows
 
 
 class ByWords(pt.Transformer):  # type: ignore[misc]

@@ -8,11 +8,7 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
-from pyterrier_mathamr.formula import FormulaPair, trees_from_latex
-from pyterrier_mathamr.sparse import TangentIndex
-from pyterrier_mathamr.store import UnknownIdError
-from pyterrier_mathamr.systems import (
+from mathamr_systems import (
     EditCosts,
     FormulaFeatures,
     FormulaTrees,
@@ -20,7 +16,11 @@ from pyterrier_mathamr.systems import (
     alignment_scores,
     tree_edit_distance,
 )
-from pyterrier_mathamr.systems.formula_ltr.features import scaled
+from mathamr_systems.formula_ltr.features import scaled
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr.formula import FormulaPair, trees_from_latex
+from pyterrier_mathamr.sparse import TangentIndex
+from pyterrier_mathamr.store import UnknownIdError
 
 LATEX = ["x^2+1", "y^2+1", "x^2", r"\frac{a}{b}", "x^2+1", "x^2+y^2+1", "f(x)=x+1"]
 POSTS = [{"docno": f"p{i}", "text": f"Let ${latex}$ be."} for i, latex in enumerate(LATEX)]

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from node_stand_in import HashedNodes
 
+from mathamr_systems import ApproachZeroIndex, FormulaTrees, InOutIndex, TangentCFT
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.sparse import TangentIndex
-from pyterrier_mathamr.systems import ApproachZeroIndex, FormulaTrees, InOutIndex, TangentCFT
 
 LATEX = ["x^2+1", "y^2+1", "x^2+x", "y^3", "z", "x^2+1", r"\frac{a}{b}", r"\int_0^1 x^2\,dx"]
 POSTS = [{"docno": f"p{i}", "text": f"Let ${latex}$ be."} for i, latex in enumerate(LATEX)]

@@ -9,12 +9,12 @@ from marf_examples import EXACT, fusing, tiny_marf
 from pyterrier.measures import nDCG
 from tiny_models import tiny_bert
 
+from mathamr_systems import ColBERT, ColBERTOptions, FormulaQuery, MaRF, MaRFIndex, formula_documents
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import VisualIdDeduplication
 from pyterrier_mathamr.fusion import ConvexFusion
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.posts import document_post, query_post
-from pyterrier_mathamr.systems import ColBERT, ColBERTOptions, FormulaQuery, MaRF, MaRFIndex, formula_documents
 
 SPAN = '<span class="math-container" id="{}">{}</span>'
 POSTS = [

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mathamr_systems import FormulaTrees
+from mathamr_systems.formula_trees import TreePairs
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.formula import trees_from_latex
 from pyterrier_mathamr.store import DamagedError, UnknownIdError
-from pyterrier_mathamr.systems import FormulaTrees
-from pyterrier_mathamr.systems.formula_trees import TreePairs
 
 LATEX = ["x^2+1", "x^2", r"\frac{a}{b}", "x^2+1", r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", "y"]
 POSTS = [{"docno": f"p{i}", "text": f"Let ${latex}$ be."} for i, latex in enumerate(LATEX)]

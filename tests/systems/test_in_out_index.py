@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 from node_stand_in import HashedNodes
 
+from mathamr_systems import InOutIndex, SystemsError
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.formula import trees_from_latex
 from pyterrier_mathamr.index import ModelMismatchError
 from pyterrier_mathamr.store import UnknownIdError
-from pyterrier_mathamr.systems import InOutIndex, SystemsError
 
 MODEL = HashedNodes()
 LATEX = ["x^2+1", "x^2", r"\frac{a}{b}", "x^2+1", "x+x+y", "y", r"\int_0^\infty e^{-x^2}\,dx", "x^2+y^2+1"]

@@ -5,9 +5,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+import mathamr_systems
 import pyterrier_mathamr as mathamr
+from mathamr_systems import ColBERT
 from pyterrier_mathamr.model import ModelNotFoundError
-from pyterrier_mathamr.systems import ColBERT
 from tests.package.tiny_colbert import tiny_colbert
 
 POSTS = pd.DataFrame(
@@ -24,7 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_one_line_indexes_and_searches_as_its_encoders_do(folder: Path, tmp_path: Path) -> None:
-    late = mathamr.LateInteraction(folder, precision="float32")
+    late = mathamr_systems.LateInteraction(folder, precision="float32")
     index = late.index(tmp_path / "late.mathamr", POSTS, keep=["year"], dtype="float32")
     model = ColBERT.from_pretrained(folder)
     other = mathamr.MathAMRIndex(tmp_path / "other.mathamr")
@@ -39,8 +40,8 @@ def test_one_line_indexes_and_searches_as_its_encoders_do(folder: Path, tmp_path
 
 
 def test_documents_are_appended_and_a_missing_checkpoint_is_a_named_error(folder: Path, tmp_path: Path) -> None:
-    late = mathamr.LateInteraction(str(folder))
+    late = mathamr_systems.LateInteraction(str(folder))
     late.index(tmp_path / "late.mathamr", POSTS[:2])
     assert len(late.index(tmp_path / "late.mathamr", POSTS[2:], mode="append")) == 3
     with pytest.raises(ModelNotFoundError):
-        mathamr.LateInteraction(tmp_path / "nothing")
+        mathamr_systems.LateInteraction(tmp_path / "nothing")

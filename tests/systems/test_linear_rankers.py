@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mathamr_systems import ListwiseRanker, PairwiseRanker, SystemsError
+from mathamr_systems.formula_ltr import ranker as rankers
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.listwise import NothingToFitError, fit_listwise
 from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.fusion import WeightsError
-from pyterrier_mathamr.systems import ListwiseRanker, PairwiseRanker, SystemsError
-from pyterrier_mathamr.systems.formula_ltr import ranker as rankers
 
 SIZES = [12, 1, 30, 7]
 

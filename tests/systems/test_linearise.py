@@ -2,10 +2,10 @@
 
 import pytest
 
+from mathamr_systems.two_step.texts import linearise
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.amr import AmrGraph
 from pyterrier_mathamr.graph import MathAMRGraph
-from pyterrier_mathamr.systems.two_step.texts import linearise
 
 WORKED = """(s / solve-01 :mode imperative :ARG1 (e / equation :mod (t / this) :ARG0 (p / FORMULA_0
     :opt (u / U!plus :op0 (a / O!SUP :op0 (x / V!x) :op1 (n / V!n)) :op0 (y / V!y)))))"""

@@ -11,6 +11,8 @@ from folder_bytes import folder_bytes
 from marf_examples import DOCUMENTS, EXACT, POSTS, QUERIES, fusing, tiny_marf
 from pyterrier.measures import RR, R
 
+from mathamr_systems import MaRF, MaRFIndex, SystemsError
+from mathamr_systems.marf import index as marf_index
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import MissingValueError
 from pyterrier_mathamr.explain import explain_score
@@ -20,8 +22,6 @@ from pyterrier_mathamr.index.errors import ModelMismatchError
 from pyterrier_mathamr.model import exact_maxsim
 from pyterrier_mathamr.sparse import BM25Index
 from pyterrier_mathamr.store import DuplicateIdError, UnknownIdError
-from pyterrier_mathamr.systems import MaRF, MaRFIndex, SystemsError
-from pyterrier_mathamr.systems.marf import index as marf_index
 
 _NAMES = ["a", "a!", "b#0", "c", "x", "é"]
 

@@ -10,13 +10,13 @@ from marf_examples import DOCUMENTS, EXACT, POSTS, QUERIES, TEXTS, fusing, tiny_
 from tiny_models import tiny_bert, tiny_qwen3
 from transformers import AutoModel, AutoTokenizer
 
+from mathamr_systems import ColBERT, ColBERTOptions, MaRF, MaRFIndex
+from mathamr_systems.marf.context import FormulaTokens, MaRFPost, formula_tokens
 from pyterrier_mathamr import MathAMRIndex
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError
 from pyterrier_mathamr.model.text_encoder import local_model
 from pyterrier_mathamr.posts import MathPost, post_from_text
-from pyterrier_mathamr.systems import ColBERT, ColBERTOptions, MaRF, MaRFIndex
-from pyterrier_mathamr.systems.marf.context import FormulaTokens, MaRFPost, formula_tokens
 
 
 def of_docs(marf: MaRF, *docnos: str) -> list[list[np.ndarray]]:

@@ -7,12 +7,12 @@ import torch
 from marf_examples import tiny_config
 from torch import nn
 
+from mathamr_systems import MaRFConfig
+from mathamr_systems.marf.network import FormulaTransformer, GatedFusion
+from mathamr_systems.marf.training import ratio_loss
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.model.encoder.maxsim import maxsim
 from pyterrier_mathamr.model.losses import info_nce
-from pyterrier_mathamr.systems import MaRFConfig
-from pyterrier_mathamr.systems.marf.network import FormulaTransformer, GatedFusion
-from pyterrier_mathamr.systems.marf.training import ratio_loss
 
 
 def count(module: nn.Module) -> int:

@@ -8,10 +8,10 @@ import pytest
 import torch
 from marf_examples import PAIRS, POSTS, tiny_marf
 
+from mathamr_systems import MaRF, MaRFTraining
+from mathamr_systems.marf.training import MaRFRun
 from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.store import UnfinishedJobError
-from pyterrier_mathamr.systems import MaRF, MaRFTraining
-from pyterrier_mathamr.systems.marf.training import MaRFRun
 
 STEPS = MaRFTraining(epochs=15, batch=6, formula_epochs=15, formula_batch=6, rate=1e-2, formula_rate=1e-2)
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_trees import trees
 
+from mathamr_systems.formula_ltr.features import Numbered, match_labels, match_pairs
 from pyterrier_mathamr.formula import FormulaTree, slt_from_latex
 from pyterrier_mathamr.formula.packed_trees import PackedTrees
 from pyterrier_mathamr.sparse.tangent import PairOptions, pair_terms
-from pyterrier_mathamr.systems.formula_ltr.features import Numbered, match_labels, match_pairs
 
 
 @pytest.mark.parametrize("kind", ["slt", "opt"])

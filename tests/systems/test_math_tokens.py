@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from tiny_models import bert_tokenizer, tiny_bert
 from transformers import AutoTokenizer, BertModel
 
+from mathamr_systems import MathVocabulary, math_tokens
+from mathamr_systems.math_tokens import post_text
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.posts import post_from_text
-from pyterrier_mathamr.systems import MathVocabulary, math_tokens
-from pyterrier_mathamr.systems.math_tokens import post_text
 
 BRACED = partial(math_tokens, braces=True)
 

@@ -10,6 +10,10 @@ import pytest
 from ir_measures import RR, nDCG
 from tiny_models import tiny_bert
 
+from mathamr_systems import FitOptions, FormulaContexts, MathAMRSentenceBERT, judged_triples, linearise
+from mathamr_systems.mathamr_sbert.contexts import without_stops
+from mathamr_systems.mathamr_sbert.model import TripleLosses
+from mathamr_systems.two_step.qasim import Example, split_folds
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.fusion import ModifiedRRF
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
@@ -19,10 +23,6 @@ from pyterrier_mathamr.model.loop import TrainingLoop
 from pyterrier_mathamr.posts import MathPost, PostFormula, post_from_text
 from pyterrier_mathamr.sparse import TangentIndex
 from pyterrier_mathamr.store import UnfinishedJobError, UnknownIdError
-from pyterrier_mathamr.systems import FitOptions, FormulaContexts, MathAMRSentenceBERT, judged_triples, linearise
-from pyterrier_mathamr.systems.mathamr_sbert.contexts import without_stops
-from pyterrier_mathamr.systems.mathamr_sbert.model import TripleLosses
-from pyterrier_mathamr.systems.two_step.qasim import Example, split_folds
 
 POST = {"docno": "p", "text": "Find $x^n.$ Let $n=2,$ and $m!$ be. What is $x$?"}
 POSTS = [

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from pyterrier_mathamr.systems.in_out import node_rows
-from pyterrier_mathamr.systems.in_out.index import combined, parts, ranks
-from pyterrier_mathamr.systems.in_out.node_rows import NodeRows, on_grid
+from mathamr_systems.in_out import node_rows
+from mathamr_systems.in_out.index import combined, parts, ranks
+from mathamr_systems.in_out.node_rows import NodeRows, on_grid
 
 
 def vectors(*rows: tuple[float, ...]) -> np.ndarray:

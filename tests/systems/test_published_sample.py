@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mathamr_systems import PairwiseRanker
+from mathamr_systems.formula_ltr.features import NAMES, FormulaComparison
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree, opt_from_mathml, read_formula_table, slt_from_mathml
 from pyterrier_mathamr.formula.packed_trees import PackedTrees
-from pyterrier_mathamr.systems import PairwiseRanker
-from pyterrier_mathamr.systems.formula_ltr.features import NAMES, FormulaComparison
 
 # The column of each of our features among the published 22, found by their values; the other four are cosines.
 COLUMNS = {

@@ -8,13 +8,13 @@ import pyterrier as pt
 import pytest
 from ir_measures import RR
 
+from mathamr_systems import ApproachZeroIndex, QueryReduction, StructuralSearch
 from pyterrier_mathamr import MathAMRWarning
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.explain import explain_score
 from pyterrier_mathamr.fusion import ZScoreFusion
 from pyterrier_mathamr.posts import query_post
 from pyterrier_mathamr.sparse import BM25Index, TokenOptions
-from pyterrier_mathamr.systems import ApproachZeroIndex, QueryReduction, StructuralSearch
 
 POSTS = [
     {"docno": "a", "text": r"The harmonic series diverges: $\sum_n \frac{1}{n}$ is not bounded."},

@@ -8,10 +8,10 @@ import pyterrier as pt
 import pytest
 from scipy.optimize import minimize
 
+from mathamr_systems import RankingSVM, SystemsError
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.listwise import NothingToFitError
 from pyterrier_mathamr.fusion import WeightsError
-from pyterrier_mathamr.systems import RankingSVM, SystemsError
 
 RELEVANT, OTHER = (1.0, 0.0), (0.0, 1.0)
 PRINTED = (0.52, 2.42, 0.0, 0.0, 0.0, 0.05)

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
+from mathamr_systems import ApproachZeroIndex, StructuralSearch
 from pyterrier_mathamr.sparse import BM25Index, TokenOptions
-from pyterrier_mathamr.systems import ApproachZeroIndex, StructuralSearch
 
 POSTS = {
     "q1": r"How do I integrate $\int_0^1 x^2\,dx$ and $y$?",

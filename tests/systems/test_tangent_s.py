@@ -7,13 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mathamr_systems import FormulaTrees, SystemsError, TangentS, alignment_scores
+from mathamr_systems.tangent_s import TANGENT_S_WEIGHTS
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.formula import trees_from_latex
 from pyterrier_mathamr.sparse import PairOptions, TangentIndex
 from pyterrier_mathamr.store import UnknownIdError
-from pyterrier_mathamr.systems import FormulaTrees, SystemsError, TangentS, alignment_scores
-from pyterrier_mathamr.systems.tangent_s import TANGENT_S_WEIGHTS
 
 LATEX = ["x^2+1", "y^2+1", "x^2", r"\frac{a}{b}", "y", r"\int_0^\infty e^{-x^2}\,dx", "x^2+y^2+1", "x^2+1", "f(x)=x+1"]
 POSTS = [{"docno": f"p{i}", "text": f"Let ${latex}$ be."} for i, latex in enumerate(LATEX)]

@@ -9,13 +9,13 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
+from mathamr_systems import SystemsError, ThreadStore
+from mathamr_systems.threads import ThreadPost, thread_store
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.arqmath import ARQMathCollection, Post
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.sparse import BM25Index
 from pyterrier_mathamr.store import DuplicateIdError, UnfinishedJobError, UnknownIdError
-from pyterrier_mathamr.systems import SystemsError, ThreadStore
-from pyterrier_mathamr.systems.threads import ThreadPost, thread_store
 
 
 def question(id: str, tags: str = "", accepted: str = "", title: str = "", body: str = "") -> Post:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from random_trees import trees
 from tangent_s_plain import PlainAlignment
 
+from mathamr_systems.tangent_s import TreeLabels, align, alignment_scores
 from pyterrier_mathamr.formula import FormulaTree, slt_from_latex
 from pyterrier_mathamr.formula.packed_trees import PackedTrees
-from pyterrier_mathamr.systems.tangent_s import TreeLabels, align, alignment_scores
 
 Nested = tuple[Any, ...]
 

@@ -12,6 +12,9 @@ import torch
 from click.testing import CliRunner
 from tiny_models import tiny_bert
 
+from mathamr_systems import FitOptions, QASim, QQSim
+from mathamr_systems.two_step.networks import PairLosses, random_batches
+from mathamr_systems.two_step.qasim import TARGETS, Example, split_folds
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.fusion import ModifiedRRF
@@ -21,9 +24,6 @@ from pyterrier_mathamr.index import MathAMRIndex, ModelMismatchError
 from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError, TrainingError, UnsafeModelError
 from pyterrier_mathamr.model.loop import TrainingLoop
 from pyterrier_mathamr.store import UnfinishedJobError, signed
-from pyterrier_mathamr.systems import FitOptions, QASim, QQSim
-from pyterrier_mathamr.systems.two_step.networks import PairLosses, random_batches
-from pyterrier_mathamr.systems.two_step.qasim import TARGETS, Example, split_folds
 
 QUESTIONS = pd.DataFrame(
     {

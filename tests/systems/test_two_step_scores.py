@@ -8,11 +8,7 @@ import pyterrier as pt
 import pytest
 from threads_of_answers import POSTS, questions, thread_store
 
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
-from pyterrier_mathamr.explain import AskedError
-from pyterrier_mathamr.fusion import ModifiedRRF
-from pyterrier_mathamr.sparse import TangentIndex
-from pyterrier_mathamr.systems import (
+from mathamr_systems import (
     FormulaAnswers,
     InOut,
     InOutIndex,
@@ -23,6 +19,10 @@ from pyterrier_mathamr.systems import (
     TimesQQ,
     TwoStepFeatures,
 )
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr.explain import AskedError
+from pyterrier_mathamr.fusion import ModifiedRRF
+from pyterrier_mathamr.sparse import TangentIndex
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from pyterrier_mathamr.systems import ThreadStore
+from mathamr_systems import ThreadStore
 
 POSTS = [
     {"kind": "question", "id": "q1", "title": "Sum of x", "body": "Is the sum of x less?", "tags": ["sums", "limits"]},

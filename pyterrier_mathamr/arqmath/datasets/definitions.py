@@ -47,8 +47,7 @@ from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.arqmath.collection import locate
 from pyterrier_mathamr.arqmath.dump import Link, Pair, Post, read_chunks
 from pyterrier_mathamr.arqmath.errors import ARQMathError, MissingFileError
-from pyterrier_mathamr.arqmath.release_checks import DOCUMENT_COUNTS, JUDGMENT_COUNTS, TOPIC_COUNTS
-from pyterrier_mathamr.arqmath.release_files import Judged, Task
+from pyterrier_mathamr.arqmath.release_files import DOCUMENT_COUNTS, JUDGMENT_COUNTS, TOPIC_COUNTS, Judged, Task
 from pyterrier_mathamr.posts import plain_text, post_from_html
 
 from .records import ARQMathDoc, ARQMathFormula, ARQMathQrel, Task1Query, Task2Query

@@ -8,7 +8,8 @@ import ir_measures
 import pandas as pd
 import pytest
 
-from pyterrier_mathamr.arqmath import NTCIR12_MEASURES, ARQMathError, MissingFileError, NTCIR12Folder
+from mathamr_systems import NTCIR12Folder
+from pyterrier_mathamr.arqmath import NTCIR12_MEASURES, ARQMathError, MissingFileError
 from pyterrier_mathamr.formula import trees_from_latex
 
 EXAMPLE = Path(__file__).parents[2] / "data" / "ntcir12"

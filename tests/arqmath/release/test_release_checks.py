@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pyterrier_mathamr.arqmath import ARQMathCollection, Item, inventory, release_statistics, verify
-from pyterrier_mathamr.arqmath.release_checks import RoleCheck
+from mathamr_systems import release_statistics, verify
+from mathamr_systems.release_checks import RoleCheck
+from pyterrier_mathamr.arqmath import ARQMathCollection, Item, inventory
 
 POSTS = "Collection/Posts.V1.3.xml"
 TABLE = "Formulas/latex_representation_v3/1.tsv"

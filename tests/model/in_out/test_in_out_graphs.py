@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from mathamr_systems.in_out.graphs import RELATIONS, FormulaGraphs, NodeLabels, Subexpressions
 from pyterrier_mathamr.formula import FormulaTree, trees_from_latex
 from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
-from pyterrier_mathamr.model.in_out.graphs import RELATIONS, FormulaGraphs, NodeLabels, Subexpressions
 
 
 def graphs_of(*trees: FormulaTree | None, kind: Packed, least: int = 1) -> tuple[FormulaGraphs, NodeLabels]:

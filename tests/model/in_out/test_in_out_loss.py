@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from pyterrier_mathamr.model.in_out.graphs import PAIRINGS, TREE_OF, Condition, GraphName
-from pyterrier_mathamr.model.in_out.training import Block, contrast
+from mathamr_systems.in_out.graphs import PAIRINGS, TREE_OF, Condition, GraphName
+from mathamr_systems.in_out.training import Block, contrast
 
 TWO_NODES = Block(torch.eye(2, dtype=torch.float64), torch.tensor([0, 1, 2]))
 EQUAL_NODES = Block(torch.eye(2, dtype=torch.float64)[[0, 0]], torch.tensor([0, 1, 2]))

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from mathamr_systems import FormulaTrees, InOut, InOutOptions
+from mathamr_systems.in_out.graphs import PAIRINGS, Condition
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree, trees_from_latex
 from pyterrier_mathamr.model import ModelFileError, ModelNotFoundError, TrainingError
-from pyterrier_mathamr.model.in_out.graphs import PAIRINGS, Condition
 from pyterrier_mathamr.model.loop import Validation
 from pyterrier_mathamr.store import UnfinishedJobError
-from pyterrier_mathamr.systems import FormulaTrees, InOut, InOutOptions
 
 LATEX = [f"{a}^{n}+{b}" for a in "xyz" for n in range(2, 6) for b in "pq"] + ["x", "-x", r"\frac{a}{b}", r"\sin x"]
 FORMULAS = [trees_from_latex(latex) for latex in LATEX]
@@ -71,7 +71,7 @@ def test_training_lowers_the_loss_and_is_the_same_twice() -> None:
 
 
 def test_training_stops_early_with_the_best_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyterrier_mathamr.model.in_out import training
+    from mathamr_systems.in_out import training
 
     losses = iter([3.0, 2.0, 2.5, 2.0, 9.0])
     weights = []
@@ -87,7 +87,7 @@ def test_training_stops_early_with_the_best_weights(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_run_that_is_stopped_goes_on_to_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyterrier_mathamr.model.in_out import training
+    from mathamr_systems.in_out import training
 
     options = {"epochs": 4, "batch_size": 8, "learning_rate": 0.01, "held_out": 0.2}
     whole = model_of(**options)
@@ -129,9 +129,9 @@ def test_the_command_trains_a_model_and_leaves_its_history(tmp_path: Path) -> No
 
 
 def test_equal_graphs_are_never_in_one_batch() -> None:
+    from mathamr_systems.in_out.graphs import FormulaGraphs
+    from mathamr_systems.in_out.training import FormulaTraining
     from pyterrier_mathamr.formula.packed_trees import PackedTrees
-    from pyterrier_mathamr.model.in_out.graphs import FormulaGraphs
-    from pyterrier_mathamr.model.in_out.training import FormulaTraining
 
     model = model_of(held_out=0.1)
     same_layout = [FormulaPair(FORMULAS[0].slt, pair.opt) for pair in FORMULAS[:8]]

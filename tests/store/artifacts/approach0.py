@@ -5,7 +5,7 @@ from pathlib import Path
 import _formula_posts
 import pandas as pd
 
-from pyterrier_mathamr.systems import ApproachZeroIndex
+from mathamr_systems import ApproachZeroIndex
 
 open = ApproachZeroIndex
 

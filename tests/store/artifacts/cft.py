@@ -5,7 +5,7 @@ from pathlib import Path
 import _formula_posts
 import numpy as np
 
-from pyterrier_mathamr.systems import TangentCFT
+from mathamr_systems import TangentCFT
 
 open = TangentCFT
 TRAINED = Path(__file__).resolve().parents[2] / "data" / "cft-format-1"

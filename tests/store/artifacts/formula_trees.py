@@ -4,7 +4,7 @@ from pathlib import Path
 
 import _formula_posts
 
-from pyterrier_mathamr.systems import FormulaTrees
+from mathamr_systems import FormulaTrees
 
 open = FormulaTrees
 

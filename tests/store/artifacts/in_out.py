@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import _formula_posts
 import numpy as np
 
+from mathamr_systems import InOutIndex
 from pyterrier_mathamr.formula import FormulaTree
-from pyterrier_mathamr.systems import InOutIndex
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from unittest import mock
 
 from _vectors import queries, rows, shown
 
+from mathamr_systems import MaRFIndex
 from pyterrier_mathamr.index import indexing
-from pyterrier_mathamr.systems import MaRFIndex
 
 open = MaRFIndex
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from pyterrier_mathamr.systems import ThreadStore
-from pyterrier_mathamr.systems.threads import thread_store
+from mathamr_systems import ThreadStore
+from mathamr_systems.threads import thread_store
 
 open = ThreadStore
 PART = 2

@@ -1,0 +1,1 @@
+"""Commands that ``mathamr`` has where the systems are installed, by entry points."""

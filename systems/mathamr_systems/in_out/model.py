@@ -1,0 +1,290 @@
+"""`InOut`: a model of formulas, from trees to a vector for each symbol.
+
+::
+
+    in_out.json           {"format": 1, "options": {…}, "labels": {"slt": […], "opt": […]},
+                           "weights": <sha256 of the file>, "checksum": <of all of the above>}
+    weights.safetensors   the parameters, float32 or float16
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol, get_args, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr.formula import FormulaPair, FormulaTree
+from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
+from pyterrier_mathamr.model.checkpoints import EpochRecord, RunFolder
+from pyterrier_mathamr.model.encoder.batching import batches_by_size, choose_device
+from pyterrier_mathamr.model.loop import train_and_save
+from pyterrier_mathamr.model.saving import (
+    WEIGHTS,
+    SavedModel,
+    check_new_folder,
+    find_saved,
+    read_description,
+)
+from pyterrier_mathamr.model.weights import pack_weights, read_weights
+from pyterrier_mathamr.store import new_folder, signed
+
+from .graphs import FormulaGraphs, InOutOptions, NodeLabels, encoders, kinds_of
+from .training import FormulaTraining
+
+FORMAT_VERSION = 1
+DESCRIPTION = "in_out.json"
+
+Vectors = npt.NDArray[np.float32]
+_NODE_BUDGET = 16_384
+
+
+@runtime_checkable
+class TreeCollection(Protocol):
+    """The trees of many formulas, such as :class:`~mathamr_systems.FormulaTrees`."""
+
+    def packed(self, kind: Packed) -> PackedTrees:
+        """Return the trees of one kind, of each distinct formula."""
+
+
+class InOut(SavedModel):
+    """Two encoders that are trained together: one of symbol layout graphs, one of operator graphs (In+Out).
+
+    Amador and Zanibbi, "Math Formula Graph Retrieval Using Contrastive Learning Over Visual and Semantic Embeddings",
+    ICTIR 2025. Each symbol of a formula gets a vector of 100 numbers from its label and its surroundings.
+
+    Args:
+        options: the options of the model.
+        labels: the labels with a vector, for each kind of tree for which the condition has an encoder.
+        weights: the parameters by name; random if not given.
+
+    Example::
+
+        trees = FormulaTrees("formulas.trees").index(dataset.get_corpus_iter())
+        model = InOut.new(trees, InOutOptions(epochs=2))
+        history = model.fit(trees)
+        model.save("formulas.in-out")
+    """
+
+    DESCRIPTION, NOUN = DESCRIPTION, "In+Out model"
+
+    def __init__(
+        self, options: InOutOptions, labels: Mapping[Packed, NodeLabels], weights: Mapping[str, Tensor] | None = None
+    ) -> None:
+        self.options, self._labels = options, {kind: labels[kind] for kind in kinds_of(options.condition)}
+        self._network = encoders(options, {kind: len(those) for kind, those in self._labels.items()}).eval()
+        if weights is not None:
+            self._network.load_state_dict(dict(weights))
+        self._folder: Path | None = None
+
+    @classmethod
+    def new(cls, formulas: TreeCollection | Iterable[FormulaPair], options: InOutOptions | None = None) -> InOut:
+        """Make a model that is not trained, with the labels of formulas.
+
+        Args:
+            formulas: of the collection.
+            options: the paper's if not given.
+        """
+        options = options or InOutOptions()
+        trees = _packed(formulas)
+        return cls(
+            options,
+            {kind: NodeLabels.of_trees(trees[kind], options.least_count) for kind in kinds_of(options.condition)},
+        )
+
+    @classmethod
+    def from_pretrained(cls, name_or_path: str | Path) -> InOut:
+        """Open a model.
+
+        Args:
+            name_or_path: a bundled model's name, or a folder that :meth:`save` wrote.
+
+        Raises:
+            ModelNotFoundError: there is no such model. ModelFileError: a file is missing or damaged.
+        """
+        folder = find_saved(name_or_path, DESCRIPTION)
+
+        def read(content: dict[str, Any]) -> InOut:
+            options = InOutOptions.from_dict(content["options"])
+            labels = {kind: NodeLabels(content["labels"][kind]) for kind in kinds_of(options.condition)}
+            sizes = {kind: len(those) for kind, those in labels.items()}
+            digest, build = str(content["weights"]), functools.partial(encoders, options, sizes)
+            return cls(options, labels, read_weights(folder / WEIGHTS, digest, DESCRIPTION, options.layers, build))
+
+        model = read_description(folder / DESCRIPTION, FORMAT_VERSION, cls.NOUN, read)
+        model._folder = folder
+        return model
+
+    def save(self, path: str | Path, *, dtype: str = "float32") -> None:
+        """Write the model to a new folder, atomically.
+
+        Args:
+            path: a folder that does not exist yet.
+            dtype: ``float32``, or ``float16`` for half the size, which changes the weights by up to 0.05 %.
+
+        Raises:
+            ConfigError: the folder exists, or another dtype. WriteError: it cannot be written.
+        """
+        packed = pack_weights(self._weights(), dtype)
+        content = {
+            "format": FORMAT_VERSION,
+            "options": self.options.to_dict(),
+            "labels": {kind: list(those.names) for kind, those in self._labels.items()},
+            "weights": hashlib.sha256(packed).hexdigest(),
+        }
+        with new_folder(check_new_folder(path)) as folder:
+            (folder / WEIGHTS).write_bytes(packed)
+            (folder / DESCRIPTION).write_bytes(signed(content))
+
+    def fit(
+        self,
+        formulas: TreeCollection | Iterable[FormulaPair],
+        *,
+        checkpoint: str | Path | None = None,
+        fresh: bool = False,
+        device: str | None = None,
+        verbose: bool = False,
+    ) -> tuple[EpochRecord, ...]:
+        """Train on formulas without any labels (section 3), from the current weights on.
+
+        The model then has the weights of the epoch with the lowest loss of the formulas that are held out. The same
+        formulas and options give the same bytes on CPUs of the same kind.
+
+        Args:
+            formulas: each distinct one is used once an epoch.
+            checkpoint: a folder for the training state after each epoch. A run that was interrupted there is resumed,
+                to the same result, by the same model as it was when that run began.
+            fresh: discard a run that was interrupted at ``checkpoint``.
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+            verbose: show a progress bar for each epoch.
+
+        Returns:
+            A record of each epoch; ``validation_loss`` is the loss of the held-out formulas, always with the same
+            sub-expressions.
+
+        Raises:
+            TrainingError: there are too few formulas, or the loss is NaN or infinite. UnfinishedJobError: the folder
+            holds another run. DamagedError: the training state was changed. WriteError: it cannot be written.
+        """
+        trees = _packed(formulas)
+        graphs = {kind: FormulaGraphs.of_trees(trees[kind], those) for kind, those in self._labels.items()}
+        run = {**self.options.to_dict(), "starting model": self.identity}
+        network = self._network.to(choose_device(device))
+        try:
+            training = FormulaTraining(network, graphs, self.options)
+            with RunFolder(checkpoint) as folder:
+                folder.begin({**run, "formulas": training.digest}, fresh=fresh)
+                return training.loop(verbose).train(folder).history
+        finally:
+            network.cpu()
+            self._folder = None
+            vars(self).pop("identity", None)
+
+    @property
+    def kinds(self) -> tuple[Packed, ...]:
+        """The kinds of trees that there is an encoder for: ``"slt"``, ``"opt"`` or both."""
+        return tuple(self._labels)
+
+    @torch.no_grad()
+    def encode(
+        self,
+        trees: Sequence[FormulaTree | None] | PackedTrees,
+        kind: Packed,
+        *,
+        distinct: bool = True,
+        device: str | None = None,
+        verbose: bool = False,
+    ) -> list[Vectors]:
+        """Encode formulas: a vector for each node.
+
+        Args:
+            trees: all of one kind; ``None`` for a formula without.
+            kind: ``"slt"`` or ``"opt"``.
+            distinct: give equal vectors of a formula once, in the order of their first nodes, as suits documents: a
+                document's score does not change. A query's score has a term for each node (equation 4): give ``False``.
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+            verbose: show a progress bar.
+
+        Returns:
+            For each formula float32 ``[nodes, width]``, rows of unit length; ``[0, width]`` without a tree.
+
+        Raises:
+            ConfigError: the model has no encoder for this kind.
+        """
+        if kind not in self._labels:
+            allowed = " or ".join(map(repr, self.kinds))
+            raise ConfigError("kind", kind, f"{allowed}: the model's condition is {self.options.condition!r}")
+        packed = trees if isinstance(trees, PackedTrees) else PackedTrees.of_trees(trees, kind)
+        graphs = FormulaGraphs.of_trees(packed, self._labels[kind])
+        sizes = np.diff(graphs.offsets).tolist()
+        encoder = self._network[kind].to(choose_device(device))
+        found = [np.empty((0, self.options.width), np.float32)] * len(graphs)
+        for members in progress(batches_by_size(sizes, _NODE_BUDGET), "encoding", "batches", verbose=verbose):
+            batch = graphs.take(np.array(members))
+            rows = encoder(batch).cpu().numpy()  # [n, d]
+            for i, part in zip(members, np.split(rows, batch.offsets[1:-1]), strict=True):
+                found[i] = _distinct(part) if distinct else part.copy()
+        encoder.cpu()
+        return found
+
+    @cached_property
+    def identity(self) -> str:
+        """Sha256 of options, labels and weights: 64 hexadecimal digits, equal for models with equal vectors."""
+        labels = {kind: those.names for kind, those in self._labels.items()}
+        text = json.dumps([self.options.to_dict(), labels], sort_keys=True).encode()
+        return hashlib.sha256(text + pack_weights(self._weights())).hexdigest()
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {name: tensor.detach().cpu() for name, tensor in self._network.state_dict().items()}
+
+
+def _packed(formulas: TreeCollection | Iterable[FormulaPair]) -> dict[Packed, PackedTrees]:
+    if isinstance(formulas, TreeCollection):
+        return {kind: formulas.packed(kind) for kind in get_args(Packed)}
+    pairs = list(formulas)
+    return {
+        "slt": PackedTrees.of_trees((pair.slt for pair in pairs), "slt"),
+        "opt": PackedTrees.of_trees((pair.opt for pair in pairs), "opt"),
+    }
+
+
+def _distinct(rows: Vectors) -> Vectors:
+    first: dict[bytes, int] = {}
+    for number, row in enumerate(rows):
+        first.setdefault(row.tobytes(), number)
+    return rows[list(first.values())]
+
+
+def train_in_out(
+    formulas: TreeCollection, output: Path, options: InOutOptions, *, fresh: bool = False, verbose: bool = False
+) -> InOut:
+    """Train an In+Out model on formulas and save it.
+
+    Args:
+        formulas: the trees, such as :class:`~mathamr_systems.FormulaTrees`.
+        output: the new model. ``<output>.training`` keeps the training state until the model is saved;
+            ``<output>.history.csv`` remains.
+        options: of the model.
+        fresh: discard the state of a run that was stopped.
+        verbose: show progress.
+
+    Raises:
+        ConfigError: ``output`` exists. WriteError: nothing can be written there.
+    """
+
+    def train(checkpoint: Path) -> InOut:
+        model = InOut.new(formulas, options)
+        model.fit(formulas, checkpoint=checkpoint, fresh=fresh, verbose=verbose)
+        return model
+
+    return train_and_save(output, train)

@@ -1,0 +1,373 @@
+"""QASim: how well an answer fits a question, by a language model that reads both; and its scorer."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyterrier as pt
+import torch
+from torch import Tensor
+
+from mathamr_systems.language_models import mixed
+from pyterrier_mathamr._common.errors import ConfigError, require
+from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.frames import empty_output, first_values, ordered_by_score
+from pyterrier_mathamr._common.parameters import at_least, method, one_of
+from pyterrier_mathamr._common.running.resources import seeded
+from pyterrier_mathamr._common.transformers import Transformer
+from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
+from pyterrier_mathamr.model.encoder.batching import batches_by_size
+from pyterrier_mathamr.model.errors import TrainingError
+from pyterrier_mathamr.posts.topics import TOPIC_FORMS, distinct_queries
+
+from .networks import (
+    Epoch,
+    FitOptions,
+    InMixedPrecision,
+    Kind,
+    PairLosses,
+    QuestionBatch,
+    TwoStepModel,
+    load_network,
+)
+from .texts import Form, Row, answer_text, question_text
+
+Loss = Literal["bce", "bce+mnrl"]
+
+_LOSSES = "sentence_transformers.cross_encoder.losses"
+_FITS = 1.0
+_NEGATIVES = 4  # of the ranking loss, as the library has it
+
+
+class Example(NamedTuple):
+    """A question, an answer, and how well it fits: 0 to 1."""
+
+    question: str
+    answer: str
+    target: float
+
+
+def examples_of(
+    given: Sequence[tuple[str, str, float]], what: str, folds: int | None, fold: int
+) -> tuple[list[Example], list[Example]]:
+    """Read the arguments of ``fit``: examples to train on, and held-out ones."""
+    examples = [Example(*one) for one in given]
+    if any(not 0 <= example.target <= 1 for example in examples):
+        raise ConfigError(what, "a target", "targets between 0 and 1, such as TARGETS[grade]")
+    training, held_out = split_folds(examples, folds, fold)
+    if not training:
+        raise TrainingError(f"{len(examples)} {what} leave nothing to train on")
+    return training, held_out
+
+
+def split_folds(examples: Sequence[Example], folds: int | None, fold: int = 0) -> tuple[list[Example], list[Example]]:
+    """Divide examples into those to train on and those held out; each question is on one side."""
+    if folds is None:
+        return list(examples), []
+    at_least(2).check("folds", folds)
+    one_of(*range(folds)).check("fold", fold)
+    by_hash = sorted(
+        {example.question for example in examples}, key=lambda text: hashlib.sha256(text.encode()).digest()
+    )
+    held_out = set(by_hash[fold::folds]) if len(by_hash) > 1 else set()
+    parts: tuple[list[Example], list[Example]] = ([], [])
+    for example in examples:
+        parts[example.question in held_out].append(example)
+    return parts
+
+
+def cross_logits(network: Any, pairs: Sequence[tuple[str, str]]) -> Tensor:
+    """Compute the scores of pairs before the sigmoid: float32 ``[n]``, with gradient."""
+    features = {
+        name: value.to(network.device) if isinstance(value, Tensor) else value
+        for name, value in network.preprocess(list(pairs)).items()
+    }
+    with mixed(network.device):
+        found: Tensor = network(features)["scores"]
+    return found.float().view(-1)
+
+
+class CrossLosses:
+    """Binary cross-entropy on targets and, in turn, a ranking loss on pairs that fit."""
+
+    def __init__(self, network: Any, loss: Loss) -> None:
+        library: Any = require(_LOSSES, "answers")
+        self.network, self.loss = network, loss
+        self._graded = library.BinaryCrossEntropyLoss(network)
+        self._ranking = library.MultipleNegativesRankingLoss(network)
+
+    def of_batch(self, batch: Sequence[Example], step: int) -> Tensor:
+        fitting = [example for example in batch if example.target >= _FITS]
+        with mixed(self.network.device):
+            if self.loss == "bce+mnrl" and step % 2 and len(fitting) > 1:
+                self._ranking.num_negatives = min(_NEGATIVES, len(fitting) - 1)  # as many as the batch has
+                found: Tensor = self._ranking(_columns(fitting), None)
+            else:
+                targets = torch.tensor([example.target for example in batch], device=self.network.device)
+                found = self._graded(_columns(batch), targets)
+        return found.float()
+
+    def held_out(self, examples: Sequence[Example], batch_size: int) -> float:
+        """Compute the mean cross-entropy of held-out examples."""
+        total = 0.0
+        with torch.no_grad():
+            for start in range(0, len(examples), batch_size):
+                batch = examples[start : start + batch_size]
+                logits = cross_logits(self.network, [(example.question, example.answer) for example in batch])
+                targets = torch.tensor([example.target for example in batch], device=logits.device)
+                total += float(torch.nn.functional.binary_cross_entropy_with_logits(logits, targets, reduction="sum"))
+        return total / len(examples)
+
+
+class BiLosses:
+    """The losses of QQSim on examples."""
+
+    def __init__(self, network: Any) -> None:
+        self._losses = PairLosses(network)
+
+    def of_batch(self, batch: Sequence[Example], step: int) -> Tensor:
+        return self._losses.of_batch(_pairs(batch), step)
+
+    def held_out(self, examples: Sequence[Example], batch_size: int) -> float:
+        """Compute the mean contrastive loss of held-out batches."""
+        starts = range(0, len(examples), batch_size)
+        with torch.no_grad():
+            found = [self._losses.contrastive(_pairs(examples[start : start + batch_size])) for start in starts]
+        return float(np.mean([float(loss) for loss in found]))
+
+
+def batches(examples: Sequence[Example], batch_size: int, random: np.random.Generator) -> list[list[Example]]:
+    """Cut examples into batches in a random order."""
+    order = random.permutation(len(examples)).tolist()
+    return [[examples[i] for i in order[start : start + batch_size]] for start in range(0, len(order), batch_size)]
+
+
+def _columns(batch: Sequence[Example]) -> list[list[str]]:
+    return [[example.question for example in batch], [example.answer for example in batch]]
+
+
+def _pairs(batch: Sequence[Example]) -> QuestionBatch:
+    of_target = {
+        target: [(example.question, example.answer) for example in batch if example.target == target]
+        for target in (0.0, _FITS)
+    }
+    return QuestionBatch(of_target[_FITS], of_target[0.0])
+
+
+_QUESTION = {"raw": TOPIC_FORMS, "mathamr": (("query_graph",),)}
+_ANSWER = {"raw": ("html", "text"), "mathamr": ("graph",)}
+
+
+class QASimScorer(Transformer):
+    """Scores each answer of a ranking by :class:`QASim`; ``qasim.scorer()`` makes one.
+
+    The rows come back by query (in order of appearance), descending score, ascending docno, with all their columns.
+    Each pair of a query and a document is scored once.
+
+    Args:
+        qasim: the model.
+        verbose: show progress.
+    """
+
+    label = "QASim"
+
+    def __init__(self, qasim: QASim, *, verbose: bool = False) -> None:
+        super().__init__()
+        self.qasim, self.verbose = qasim, verbose
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Score, 0 to 1, and order a ranking.
+
+        It has ``title`` and ``body``, or ``query``, of the topic, and ``html`` or ``text`` of the answer; for a model
+        of linearized graphs ``query_graph`` and ``graph``.
+        """
+        form = self.qasim.form
+        with pt.validate.any(inp, context=self) as validation:
+            for question in _QUESTION[form]:
+                for answer in _ANSWER[form]:
+                    validation.result_frame(extra_columns=[*question, answer])
+        if inp.empty:
+            return empty_output(inp, ["score", "rank"])
+        questions = {row["qid"]: self.qasim.question(row) for row in distinct_queries(inp).to_dict("records")}
+        columns = [name for name in _ANSWER[form] if name in inp.columns]
+        found = {name: first_values(inp, name, "docno") for name in columns}
+        answers = {
+            docno: self.qasim.answer({name: values.get(docno) for name, values in found.items()})
+            for docno in inp["docno"].unique()
+        }
+        keys = list(zip(inp["qid"], inp["docno"], strict=True))
+        distinct = list(dict.fromkeys(keys))
+        scores = self.qasim.scores([(questions[qid], answers[docno]) for qid, docno in distinct], verbose=self.verbose)
+        by_key = dict(zip(distinct, scores.tolist(), strict=True))
+        return ordered_by_score(inp, np.array([by_key[key] for key in keys]))
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Return the score as one part: the model reads both texts at once."""
+        asked = read_asked(query, docno, self.label)
+        needed = _ANSWER[self.qasim.form]
+        if not any(asked.row.get(name) is not None for name in needed):
+            raise AskedError(self.label, f"the row has no {' or '.join(needed)}", "Load the answer's text first.")
+        texts = self.qasim.question(asked.query_row()), self.qasim.answer(asked.row)
+        return asked.explained([Part(self.label, "score", contribution=float(self.qasim.scores([texts])[0]))])
+
+
+TARGETS = (0.0, 0.5, 1.0, 1.0)
+"""The training targets of the grades 0 to 3, as published, where a grid search chose them."""
+
+_BUDGET = 8_192  # tokens of a batch
+
+
+class QASim(TwoStepModel):
+    """A model of question and answer whose score, 0 to 1, measures how well the answer fits.
+
+    Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1 and eq.
+    5.3. Title and body of the question and the answer are read together, 128 tokens in all.
+
+    Args:
+        network: a ``CrossEncoder`` with one label or, for ``kind="bi"``, a ``SentenceTransformer``; :meth:`new` and
+            :meth:`from_pretrained` load one.
+        kind: ``cross``, or ``bi``, to which both losses of the paper's text apply; its score is (1 + cosine) / 2.
+        form: ``raw`` text with LaTeX, or linearized ``mathamr`` graphs of only the bodies.
+
+    Raises:
+        ConfigError: the kind or the form is unknown.
+
+    Example::
+
+        qasim = QASim.new("all-MiniLM-L6-v2")
+        pipeline = questions >> threads.answers() >> threads.text_loader() >> qasim.scorer() >> TimesQQ()
+    """
+
+    OPTIONS = {"kind": one_of(*get_args(Kind)), "form": one_of(*get_args(Form))}  # noqa: RUF012
+    form: Form
+
+    def __init__(self, network: Any, kind: Kind = "cross", form: Form = "raw") -> None:
+        super().__init__(network, kind=kind, form=form)
+
+    @classmethod
+    def new(
+        cls,
+        backbone: str | Path = "all-MiniLM-L6-v2",
+        kind: Kind = "cross",
+        form: Form = "raw",
+        *,
+        max_length: int = 128,
+        device: str | None = None,
+        seed: int = 0,
+    ) -> QASim:
+        """Begin with a pretrained language model.
+
+        Args:
+            backbone: a folder or a name; the paper's is ``hf:cross-encoder/ms-marco-TinyBERT-L-6``. If the encoder
+                is not a cross-encoder, the last layer starts at random.
+            kind: ``cross``, which reads question and answer together, or ``bi``, which compares their vectors.
+            form: ``raw`` text with LaTeX, or linearized ``mathamr`` graphs of only the bodies.
+            max_length: tokens of question and answer together, or of each for ``kind="bi"``.
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+            seed: of a last layer that starts at random.
+
+        Raises:
+            ModelNotFoundError: there is no such model.
+        """
+        cls.OPTIONS["kind"].check("kind", kind)
+        with seeded(seed):
+            return cls(load_network(backbone, kind, max_length, device), kind, form)
+
+    def question(self, row: Row) -> str:
+        """Write the input of the model for a question: title and body, or its linearized graph."""
+        return question_text(row, "whole", self.form)
+
+    def answer(self, row: Row) -> str:
+        """Write the input of the model for an answer."""
+        return answer_text(row, self.form)
+
+    def fit(
+        self,
+        examples: Sequence[tuple[str, str, float]],
+        options: FitOptions | None = None,
+        *,
+        loss: Loss = "bce",
+        folds: int | None = 10,
+        fold: int = 0,
+        checkpoint: str | Path | None = None,
+        fresh: bool = False,
+        save_every: float = 600.0,
+        verbose: bool = False,
+    ) -> list[Epoch]:
+        """Train on questions, answers and targets.
+
+        The paper names a contrastive and a ranking loss, which cannot handle a target of .5: by default the loss is
+        ``BinaryCrossEntropyLoss`` on the targets, and ``"bce+mnrl"`` alternates with ``MultipleNegativesRankingLoss``
+        on examples with the target 1. A bi-encoder has the two losses of :class:`QQSim`; targets of .5 are left out.
+
+        Args:
+            examples: question, answer, target 0 to 1; for a grade ``TARGETS[grade]``.
+            options: of the training; by default 50 epochs in batches of 64, as published.
+            loss: ``bce``, on the targets, or ``bce+mnrl``, which alternates with a ranking loss on the right answers.
+            folds: the number of folds of the questions; ``None`` holds none out, and the last epoch is kept. A
+                question is in one fold with all of its answers.
+            fold: the held-out fold, the same in each epoch; the best epoch by its loss is kept.
+            checkpoint: a folder for the state of training, from which the same call resumes after an interruption.
+            fresh: discard a run that was interrupted at ``checkpoint``.
+            save_every: seconds after which the state is also saved within an epoch.
+            verbose: show progress.
+
+        Returns:
+            The losses of each epoch.
+
+        Raises:
+            TrainingError: there is nothing to train on.
+            ConfigError: an option is out of its range, or a target is not between 0 and 1.
+            UnfinishedJobError: ``checkpoint`` has the state of another run.
+        """
+        one_of(*get_args(Loss)).check("loss", loss)
+        options = options or FitOptions(epochs=50)
+        training, held_out = examples_of(examples, "examples", folds, fold)
+        losses = BiLosses(self.network) if self.kind == "bi" else CrossLosses(self.network, loss)
+        validate = partial(losses.held_out, held_out, options.batch_size) if held_out else None
+        return self._train(
+            partial(batches, training, options.batch_size),
+            losses.of_batch,
+            validate,
+            options,
+            (loss, training, held_out),
+            checkpoint=checkpoint,
+            fresh=fresh,
+            save_every=save_every,
+            verbose=verbose,
+        )
+
+    def scores(self, pairs: Sequence[tuple[str, str]], *, verbose: bool = False) -> npt.NDArray[np.float64]:
+        """Score pairs of question and answer, in batches of similar lengths.
+
+        Args:
+            pairs: the texts, as :meth:`question` and :meth:`answer` write them.
+            verbose: show progress.
+
+        Returns:
+            float64 ``[n]``, 0 to 1.
+        """
+        network, found = self.network.eval(), np.zeros(len(pairs))
+        sizes = [min(self.max_length, 2 + sum(map(len, pair)) // 3) for pair in pairs]  # about three letters a token
+        for members in progress(batches_by_size(sizes, _BUDGET), "QASim", "batches", verbose=verbose):
+            with torch.inference_mode():
+                found[members] = self._score(network, [pairs[i] for i in members])
+        return found
+
+    scorer = method(QASimScorer)
+
+    def _score(self, network: Any, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.float64]:
+        if self.kind == "cross":
+            scores = torch.sigmoid(cross_logits(network, pairs))
+        else:
+            left, right = (InMixedPrecision(network).vectors([pair[side] for pair in pairs]) for side in (0, 1))
+            scores = (1 + torch.nn.functional.cosine_similarity(left, right)) / 2
+        found: npt.NDArray[np.float64] = scores.double().cpu().numpy()
+        return found

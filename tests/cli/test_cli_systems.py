@@ -1,0 +1,26 @@
+"""Commands of the other distribution: there where it is installed, elsewhere named with how to get them."""
+
+import pytest
+from click.testing import CliRunner
+
+from pyterrier_mathamr.cli import group, main
+
+COMMANDS = ["arqmath stats", "arqmath verify", "draw speed", "draw topics", "evaluate", "experiment", "train-in-out"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_the_systems_is_there_or_says_how_to_install_it(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = command.split()
+    assert words[-1] in CliRunner().invoke(main, [*words[:-1], "--help"]).output
+    assert CliRunner().invoke(main, [*words, "--help"]).exit_code == 0
+    monkeypatch.setattr(group, "entry_points", lambda **_: [])
+    without = CliRunner().invoke(main, [*words, "--help"])
+    assert without.exit_code == 2
+    assert "pip install 'pyterrier-mathamr[systems]'" in without.output
+    assert CliRunner().invoke(main, ["demo", "--help"]).exit_code == 0
+
+
+def test_a_command_that_nobody_has_is_unknown() -> None:
+    assert "No such command 'experimnt'" in CliRunner().invoke(main, ["experimnt"]).output
