@@ -81,7 +81,7 @@ class ConfigError(MathAMRError):
     template = "{option}={value!r} is not accepted; give {allowed}."
 
 
-_OF_SYSTEMS = ("answers", "cft", "colbert", "mteb")  # extras of the other distribution
+_OF_SYSTEMS = ("amrlib", "answers", "cft", "colbert", "mteb")  # extras of the other distribution
 
 
 class MissingExtraError(MathAMRError, ImportError):

@@ -1,7 +1,7 @@
 """AMR graphs: the data, its Penman notation, and the parsers that turn posts into graphs.
 
 post ── parsing ──▶ texts ──┬─ dependency/           the embedded parser: rules over a dependency tree
-what a parser is    └─ parsers, workers      neural parsers in other interpreters (serve; doctor)
+what a parser is    └─ parsers               parsers by name, also of other distributions
 │
 ▼
 graph ◀── parsing ◀── parts, one for each sentence: placeholders unique, one root

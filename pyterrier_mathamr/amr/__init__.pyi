@@ -1,15 +1,11 @@
 from .dependency import DependencyAmrParser as DependencyAmrParser
-from .doctor import examine as examine
 from .errors import AmrError as AmrError
 from .errors import ParserUnavailableError as ParserUnavailableError
 from .errors import PenmanError as PenmanError
 from .graph import AmrGraph as AmrGraph
-from .parsers import AmrlibParser as AmrlibParser
-from .parsers import TransitionAmrParser as TransitionAmrParser
-from .parsers import WorkerParser as WorkerParser
 from .parsers import get_parser as get_parser
 from .parsing import AmrParser as AmrParser
 from .parsing import SentenceParser as SentenceParser
+from .parsing import WorkerParser as WorkerParser
 from .penman import decode_penman as decode_penman
 from .penman import encode_penman as encode_penman
-from .workers import WorkerLimits as WorkerLimits

@@ -13,7 +13,8 @@ from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from pathlib import Path
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.posts import PLACEHOLDER, TOKEN, MathPost
@@ -282,6 +283,32 @@ class PartParser(ABC):
             texts: the text of each root of the parts, kept as the graph's ``texts``.
         """
         return merged(parts, formulas, texts)
+
+
+class WorkerParser(PartParser):
+    """A parser that starts processes of its own, one on each device.
+
+    Attributes:
+        model: the parser's checkpoint.
+        devices: a process for each, such as ``cuda:0`` or ``cpu``.
+        cache: a file that keeps parsed texts for further runs; ``None`` for none.
+        embedded_count: number of texts that the embedded parser has parsed so far, since this one could not.
+    """
+
+    model: str
+    devices: tuple[str, ...]
+    cache: Path | None
+    embedded_count: int
+
+    @property
+    @abstractmethod
+    def options(self) -> Mapping[str, Any]:
+        """Return the options that the parser is loaded with."""
+
+    @property
+    def batch_posts(self) -> int:
+        """Return how many posts keep all processes busy when they are parsed together."""
+        return 128 * max(1, len(self.devices))
 
 
 class SentenceParser(PartParser):

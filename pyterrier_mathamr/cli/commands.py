@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 
@@ -32,9 +32,6 @@ from .options import (
 )
 from .site import site
 from .verify import verify
-
-if TYPE_CHECKING:
-    from pyterrier_mathamr.amr.doctor import ParserName
 
 _COMMANDS = (
     arqmath, build, compact, delete, demo, draw, duplicates, mcp, report, search, serve, site, update, verify,
@@ -134,32 +131,6 @@ def import_graphs(file: Path, output: Path, mode: Literal["create", "overwrite",
     click.echo(f"{output}: {report}")
     for refusal in report.refusals:
         click.echo(f"{file}, {refusal}")
-
-
-@main.command(short_help="Report missing parts of an AMR parser, and how to install them.")
-@click.option(
-    "--parser", type=click.Choice(["dependency", "transition", "amrlib"]), help="Parser to check, by default all."
-)
-@click.option("--python", default="", help="Python of the parser's environment, as for --parser-python.")
-@click.option("--model", default="", help="Name, folder or checkpoint of the model, by default the parser's usual one.")
-def doctor(parser: ParserName | None, python: str, model: str) -> None:
-    """Report missing parts of an AMR parser's environment, and how to install them.
-
-    Without --parser, --python and --model apply to the transition parser. Ends with exit code 1 if a single
-    parser is checked and cannot run.
-    """
-    from pyterrier_mathamr.amr import examine
-
-    one: ParserName | None = parser or ("transition" if python or model else None)
-    names: tuple[ParserName, ...] = (one,) if one else ("dependency", "transition", "amrlib")
-    for name in names:
-        click.echo(f"parser {name}")
-        findings = examine(name, python, model)
-        for finding in findings:
-            mark = "ok     " if finding.good else "MISSING" if finding.needed else "note   "
-            click.echo(f"{mark}  {finding.what}" + ("" if finding.good else f"\n         {finding.remedy}"))
-        if one and not all(finding.good or not finding.needed for finding in findings):
-            raise click.ClickException(f"The parser {one} cannot run yet. Install the parts listed as MISSING above.")
 
 
 @main.command(short_help="Train a model on pairs of questions and answers.")

@@ -25,7 +25,16 @@ _COMMAND = f"{__name__}.command"
 REGISTERED = "mathamr_commands"
 """The group of entry points that are commands of other distributions: ``experiment``, ``draw.topics``."""
 
-_OF_SYSTEMS = ("arqmath.stats", "arqmath.verify", "draw.speed", "draw.topics", "evaluate", "experiment", "train-in-out")
+_OF_SYSTEMS = (
+    "arqmath.stats",
+    "arqmath.verify",
+    "doctor",
+    "draw.speed",
+    "draw.topics",
+    "evaluate",
+    "experiment",
+    "train-in-out",
+)
 
 
 class OpenGroup(click.Group):

@@ -23,6 +23,7 @@
     two_step/        similar questions first, then their answers; a ranking SVM over both similarities
     extract          one answer for each topic, cut from the first-ranked ones
 
+    amr/             neural AMR parsers in other interpreters
     ntcir12, release_checks      a folder of NTCIR-12 MathWiki; checks and counts of a copy of ARQMath
     experiments/, charts, cli/   whole experiments, from posts to tables; their charts; commands of ``mathamr``
 

@@ -1,4 +1,8 @@
 from . import experiments as experiments
+from .amr import AmrlibParser as AmrlibParser
+from .amr import TransitionAmrParser as TransitionAmrParser
+from .amr import WorkerLimits as WorkerLimits
+from .amr import examine as examine
 from .approach0 import ApproachZeroIndex as ApproachZeroIndex
 from .charts import draw_speed as draw_speed
 from .charts import draw_topic_differences as draw_topic_differences

@@ -5,7 +5,16 @@ from click.testing import CliRunner
 
 from pyterrier_mathamr.cli import group, main
 
-COMMANDS = ["arqmath stats", "arqmath verify", "draw speed", "draw topics", "evaluate", "experiment", "train-in-out"]
+COMMANDS = [
+    "arqmath stats",
+    "arqmath verify",
+    "doctor",
+    "draw speed",
+    "draw topics",
+    "evaluate",
+    "experiment",
+    "train-in-out",
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -8,9 +8,10 @@ from folder_bytes import folder_bytes
 from hanging import hang_on
 from waiting import gone, until
 
+from mathamr_systems import TransitionAmrParser
 from pyterrier_mathamr import GraphBuilder, GraphStore, Processes, RayCluster
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.amr import ParserUnavailableError, TransitionAmrParser
+from pyterrier_mathamr.amr import ParserUnavailableError
 from pyterrier_mathamr.graph import build_store
 
 pytestmark = [pytest.mark.slow, pytest.mark.enable_socket]

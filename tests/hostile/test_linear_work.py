@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from regex_steps import Budget, TooMuchWorkError, spans
 
+from mathamr_systems.amr.workers import read_answer
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr.amr.lenient import decode_leniently
-from pyterrier_mathamr.amr.workers import read_answer
 from pyterrier_mathamr.formula import definitions, opt_from_latex, slt_from_latex, slt_from_mathml
 from pyterrier_mathamr.formula.tex.converter import has_many_fences, sized
 from pyterrier_mathamr.posts import MathPassager, post_from_any, post_from_html, read_posts

@@ -20,6 +20,7 @@ from tiny_colbert import tiny_colbert
 import mathamr_systems
 import pyterrier_mathamr as mathamr
 from mathamr_systems import (
+    AmrlibParser,
     ApproachZeroIndex,
     CosineScorer,
     EditDistanceReranker,
@@ -44,7 +45,6 @@ from mathamr_systems import (
     TwoStepFeatures,
 )
 from pyterrier_mathamr._common.transformers import Stage
-from pyterrier_mathamr.amr import AmrlibParser
 from pyterrier_mathamr.arqmath import VisualIdDeduplication
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.engine.ranking import Weights
@@ -601,7 +601,7 @@ def test_24_an_index_is_searched_asked_for_members_and_cut_like_a_retriever(lab:
 
 
 def test_25_what_is_missing_is_named_and_columns_have_one_order(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ImportError, match=r"pyterrier-mathamr\[amrlib\]"):
+    with pytest.raises(ImportError, match=r"pyterrier-mathamr-systems\[amrlib\]"):
         AmrlibParser().parse_sentences(["It works."])
     done = CliRunner().invoke(main, ["doctor"])
     assert done.exit_code in (0, 1)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from worker_examples import LIMITS
 
-from pyterrier_mathamr.amr import TransitionAmrParser
+from mathamr_systems import TransitionAmrParser
 
 FOREIGN = Path(__file__).with_name("foreign")
 

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 from folder_bytes import folder_bytes
 
-from pyterrier_mathamr.amr import examine
+from mathamr_systems import examine
 from pyterrier_mathamr.cli import main
 
 PACKAGES = {"transition-neural-parser": "0.5.4", "torch": "1.13.1+cu117", "numpy": "1.22.0", "fairseq": "0.10.2",

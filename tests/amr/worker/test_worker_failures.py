@@ -12,12 +12,9 @@ from pathlib import Path
 import pytest
 from worker_examples import LIMITS, TEXTS, lines, penman, posts_of
 
+from mathamr_systems import TransitionAmrParser, WorkerLimits
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.amr import (
-    ParserUnavailableError,
-    TransitionAmrParser,
-    WorkerLimits,
-)
+from pyterrier_mathamr.amr import ParserUnavailableError
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.posts import post_from_text
 from pyterrier_mathamr.store import Cache, OtherArtifactError
@@ -162,9 +159,10 @@ def test_a_folder_of_an_earlier_release_is_refused_by_name(transition):
 
 JOB = """
 import sys
-from pyterrier_mathamr.amr import TransitionAmrParser, encode_penman
+from mathamr_systems import TransitionAmrParser
+from pyterrier_mathamr.amr import encode_penman
 from pyterrier_mathamr.posts import post_from_text
-from pyterrier_mathamr.amr import WorkerLimits
+from mathamr_systems import WorkerLimits
 python, cache = sys.argv[1:]
 posts = [post_from_text(f"Slow is number {i}. It is $x_{i}$. Fail it may." if i % 7 == 0 else f"Slow is {i} of $y$.")
          for i in range(40)]

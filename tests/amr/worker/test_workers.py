@@ -11,18 +11,10 @@ from pathlib import Path
 import pytest
 from worker_examples import LIMITS, TEXTS, lines, penman, posts_of
 
+from mathamr_systems import AmrlibParser, TransitionAmrParser, WorkerLimits
+from mathamr_systems.amr.workers import SERVE, environment
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
-from pyterrier_mathamr.amr import (
-    AmrlibParser,
-    DependencyAmrParser,
-    ParserUnavailableError,
-    TransitionAmrParser,
-    WorkerLimits,
-    decode_penman,
-    encode_penman,
-    get_parser,
-)
-from pyterrier_mathamr.amr.workers import SERVE, environment
+from pyterrier_mathamr.amr import DependencyAmrParser, ParserUnavailableError, decode_penman, encode_penman, get_parser
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.posts import PLACEHOLDER, post_from_text
 

@@ -1,6 +1,7 @@
 """Helpers for tests of foreign parsers."""
 
-from pyterrier_mathamr.amr import WorkerLimits, encode_penman
+from mathamr_systems import WorkerLimits
+from pyterrier_mathamr.amr import encode_penman
 from pyterrier_mathamr.posts import post_from_text
 
 LIMITS = WorkerLimits(batch_seconds=20.0, load_seconds=60.0)

@@ -10,8 +10,9 @@ import pytest
 from store_examples import dies_after, files
 from waiting import until
 
+from mathamr_systems import TransitionAmrParser
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
-from pyterrier_mathamr.amr import AmrGraph, TransitionAmrParser
+from pyterrier_mathamr.amr import AmrGraph
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store
 from pyterrier_mathamr.store import UnfinishedJobError, WriteError

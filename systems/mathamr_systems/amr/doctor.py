@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pyterrier_mathamr.amr.dependency import DependencyAmrParser
-from pyterrier_mathamr.amr.parsers import PYTHON_VARIABLE, TRANSITION_MODEL
-from pyterrier_mathamr.amr.workers import WorkerProcess
+
+from .parsers import PYTHON_VARIABLE, TRANSITION_MODEL
+from .workers import WorkerProcess
 
 ForeignParser = Literal["transition", "amrlib"]
 ParserName = Literal["dependency", ForeignParser]
@@ -124,7 +125,7 @@ def _package(parser: ForeignParser, python: str, package: str, found: str | None
     if not found:
         wanted = f"{package}=={pin}" if parser == "transition" else f"'{package}>={pin}'"
         if parser == "amrlib" and python == sys.executable:
-            wanted = "'pyterrier-mathamr[amrlib]'"
+            wanted = "'pyterrier-mathamr-systems[amrlib]'"
         extra = " -f https://data.pyg.org/whl/torch-1.13.1+cu117.html" if package == "torch-scatter" else ""
         return Finding(False, f"{package} is not installed", f"pip install {wanted}{extra}")
     if parser == "transition" and package in _OTHER_VERSION:
