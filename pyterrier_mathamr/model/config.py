@@ -2,7 +2,7 @@
 
 `MathAMRConfig` has the options of the paper's model; additional options are in groups. The annotation of an
 option is its rule: a ``Literal`` lists the values, ``Annotated`` carries a
-:class:`~pyterrier_mathamr._common.parameters.Rule`. Options of earlier releases are accepted if they have no effect.
+:class:`~pyterrier_mathamr._common.parameters.Rule`.
 """
 
 from __future__ import annotations
@@ -236,33 +236,6 @@ class VocabularyOptions(Options):
     min_role_count: Count = 5
 
 
-_REMOVED: dict[str, Any] = {
-    "aggregation": "mean",
-    "bag_counts": "linear",
-    "bag_edges": 0,
-    "edge_attributes": True,
-    "formula_contrast": 0.0,
-    "formula_vectors": "none",
-    "sentence_dropout": 0.0,
-    "subexpression": 0.0,
-    "text_concepts": False,
-    "text_context": "windows",
-    "text_residual": True,
-    "text_rows": "all",
-    "unknown_labels": 0,
-    "word_vectors": "input",
-}
-"""Removed options, without effect (docs/archive/what-did-not-help.md) or use, with the default of stored models."""
-
-
-def without_removed(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out removed options that have their old default; another value is an error."""
-    for name, default in _REMOVED.items():
-        if options.get(name, default) != default:
-            raise ConfigError(name, options[name], f"{default!r}: the option is no longer in the package")
-    return {name: value for name, value in options.items() if name not in _REMOVED}
-
-
 def check_together(config: MathAMRConfig) -> None:
     """Raise an error for contradictory options; it names one of them and the values that the other one allows."""
     text, training, nodes = config.text, config.training, f"virtual_nodes={config.virtual_nodes!r}"
@@ -370,7 +343,6 @@ class MathAMRConfig(Options):
         if isinstance(conv, str | type) and is_known_conv(conv_name(conv)):
             conv = conv_name(conv)
         given = locals()  # the parameters by name
-        flat = without_removed(flat)
         if unknown := sorted(set(flat) - set(_GROUP_OF)):
             raise ConfigError("options", unknown, ", ".join([*rules(MathAMRConfig), *_GROUP_OF]))
         for name in rules(MathAMRConfig):
@@ -489,7 +461,7 @@ def _group(name: str, given: Any, changes: dict[str, Any]) -> Options:
         given = {option: getattr(given, option) for option in rules(cls)}
     elif not isinstance(given, Mapping | None):
         raise ConfigError(name, given, f"{cls.__name__}(…) or a mapping of options")
-    options = {**without_removed(given or {}), **changes}
+    options = {**(given or {}), **changes}
     if unknown := sorted(set(options) - set(rules(cls))):
         raise ConfigError(f"options of {name}", unknown, ", ".join(rules(cls)))
     return cls(**options)

@@ -51,18 +51,13 @@ DEFAULT_MODEL = "mathamr-plus-text"
 LARGE_MODEL = "mathamr-plus-text-large"
 """A bundled model that ranks better and encodes six times as slowly; its encoder is not in the package."""
 
-_REMOVED = {
-    "mathamr-plus-small": "it is no longer bundled, as it ranked below BM25 on held-out topics. Use mathamr-plus-text "
-    "or mathamr-plus-mini, and rebuild everything that was built with it, by `mathamr index` or `mathamr build`",
-}
-
 
 def bundled_models() -> list[Path]:
     """Return the folders of bundled models, of this package and of others that register models."""
-    packages = dict.fromkeys(entry.module.partition(".")[0] for entry in entry_points(group="mathamr_models"))
-    found = [find_spec(package) for package in packages]
+    packages = {entry.module.partition(".")[0] for entry in entry_points(group="mathamr_models")}
+    found = [find_spec(package) for package in sorted(packages - {__name__.partition(".")[0]})]
     places = [spec.submodule_search_locations[0] for spec in found if spec and spec.submodule_search_locations]
-    return [BUNDLED, *(folder for place in places if (folder := Path(place) / "data" / "models") != BUNDLED)]
+    return [BUNDLED, *(Path(place) / "data" / "models" for place in places)]
 
 
 def find_folder(name: str | Path) -> Path:
@@ -81,7 +76,7 @@ def find_saved(name: str | Path, description: str) -> Path:
     bundled = ", ".join(sorted(found)) or "none is installed"
     known = f"it is neither a folder with a {description} nor one of the bundled models ({bundled})"
     reason = f"{known}. Give a bundled name, the path that save() wrote, or hf:organization/name"
-    raise ModelNotFoundError(str(name), _REMOVED.get(str(name), reason))
+    raise ModelNotFoundError(str(name), reason)
 
 
 def short_name(folder: Path) -> str:
@@ -163,9 +158,6 @@ def other_shapes(path: Path, description: str) -> ModelFileError:
 FORMAT_VERSION = 1
 CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json.gz", "weights.safetensors"
 
-_JOINED = 2  # the format of models joined, of one earlier release
-_INSTEAD = "Use one of its parts, or a bundled model, and build the index again with it."
-
 LARGEST_CONFIG = 1 << 20
 """Bytes; real ones have 2,000."""
 
@@ -192,8 +184,6 @@ def read_manifest(folder: Path, conv: type[Any] | None = None) -> ModelManifest:
         if path.stat().st_size > LARGEST_CONFIG:
             raise ValueError(f"{path.stat().st_size:,} bytes")
         content: dict[str, Any] = parse_json(path.read_bytes())
-        if content["format"] == _JOINED:
-            raise ModelFileError(path, "several models joined, which this release does not read", _INSTEAD)
         return content
 
     def read(content: dict[str, Any]) -> ModelManifest:
@@ -274,25 +264,22 @@ def write_model(folder: Path, manifest: ModelManifest, vocabulary: Vocabulary, w
     (folder / CONFIG).write_bytes(signed(content))
 
 
-_KEYS = {"format", "config", "vocabulary", "weights"}
-_SIGNED = {"vocabulary_file", "checksum"}  # a model of the first release has neither
+_KEYS = {"format", "config", "vocabulary", "weights", "vocabulary_file"}
 
 
 def model_faults(folder: Path, conv: type[Any] | None = None) -> Iterator[MathAMRError]:
     """Read the model in ``folder``, compare every checksum, and yield the faults; ``conv``: the class of its layers."""
     try:
         manifest = read_manifest(folder, conv)
-        content = parse_json((folder / CONFIG).read_bytes())
-        if set(content) - _KEYS:
-            content = read_signed(folder / CONFIG)
-        if set(content) not in (_KEYS, _KEYS | _SIGNED - {"checksum"}):
+        content = read_signed(folder / CONFIG)
+        if set(content) != _KEYS:
             raise ModelFileError(folder / CONFIG, "a key is missing or unknown")
     except (MathAMRError, OSError) as error:
         yield _named(error, folder / CONFIG)
         return
-    for name, wanted in ((WEIGHTS, manifest.weights), (VOCABULARY, content.get("vocabulary_file"))):
+    for name, wanted in ((WEIGHTS, manifest.weights), (VOCABULARY, content["vocabulary_file"])):
         try:
-            if wanted is not None and file_sum(folder / name).sha256 != wanted:
+            if file_sum(folder / name).sha256 != wanted:
                 yield ModelFileError(folder / name, "its content was changed since it was written")
             elif name == VOCABULARY:
                 read_vocabulary(folder, manifest)

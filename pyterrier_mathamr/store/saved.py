@@ -3,8 +3,6 @@
 ::
 
     {"format": 2, "type": "LinearBlend", "weights": [0.5, 1.0], "scorers": ["…"], "checksum": <of all of these>}
-
-Format 1, of earlier releases, has no ``type`` and ``checksum``; it is still read.
 """
 
 from __future__ import annotations
@@ -22,7 +20,6 @@ from . import DamagedError, read_signed, replace_file, signed, unreadable
 T = TypeVar("T")
 
 FORMAT = 2
-_EARLIER = 1
 _LARGEST = 1 << 26  # bytes
 
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, MathAMRError)
@@ -35,7 +32,7 @@ def write_saved(path: str | Path, kind: str, content: Mapping[str, Any]) -> None
 
 
 def read_saved(path: str | Path, kind: str | None = None) -> dict[str, Any]:
-    """Read a file that :func:`write_saved` or an earlier release wrote."""
+    """Read a file that :func:`write_saved` wrote."""
     path = Path(path)
     if path.stat().st_size > _LARGEST:
         raise ValueError(f"it has {path.stat().st_size:,} bytes")
@@ -43,14 +40,11 @@ def read_saved(path: str | Path, kind: str | None = None) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ValueError("it is not a JSON object")
     version = content.get("format")
-    if type(version) is not int or version not in (_EARLIER, FORMAT):
-        raise ValueError(f"format {version!r:.80}, but this release reads {_EARLIER} and {FORMAT}")
-    if version == FORMAT:
-        content = read_signed(path)
-        if (found := content.pop("type", None)) != kind and kind is not None:
-            raise ValueError(f"its type is {found!r:.80}")
-    elif "checksum" in content:
-        raise DamagedError(path, "it has a checksum, which its format does not have")
+    if type(version) is not int or version != FORMAT:
+        raise ValueError(f"format {version!r:.80}, but this release reads {FORMAT}")
+    content = read_signed(path)
+    if (found := content.pop("type", None)) != kind and kind is not None:
+        raise ValueError(f"its type is {found!r:.80}")
     return content
 
 
@@ -97,12 +91,5 @@ def saved_faults(path: Path) -> Iterator[MathAMRError]:
 
 def described(path: Path) -> str:
     """Describe a file in a few words."""
-    content = read_saved(path)
-    if content["format"] == FORMAT:
-        kind: object = parse_json(path.read_bytes())["type"]
-        return f"{kind!s:.80}"
-    known = {**content, "coverage": "Ensemble", "scorers": "LinearBlend"}  # a ranker or model names its class itself
-    kind = next((known[key] for key in ("ranker", "model", "coverage", "scorers") if key in content), None)
-    if kind is None:
-        raise ValueError("it is not a file of weights")
-    return f"{kind!s:.80} of an earlier release, without a checksum"
+    read_saved(path)
+    return f"{parse_json(path.read_bytes())['type']!s:.80}"

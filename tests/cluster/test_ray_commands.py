@@ -30,10 +30,6 @@ def command(*arguments):
         (["graphs", "POSTS", "-o", "OUT", "--ray-workers", "2"], "--ray-workers works only with --ray"),
         (["graphs", "POSTS", "-o", "OUT", "--ray", "auto", "--workers", "2"], "--workers has no effect with --ray"),
         (["index", "FOLDER", "mathamr-plus-mini", "-o", "OUT", "--ray", "head"], "HOST:PORT"),
-        (
-            ["experiment", "FOLDER", "--ray", "auto"],
-            "This command no longer has the option --ray. Use `python -m studies STUDY FOLDER",
-        ),
     ],
 )
 def test_options_that_exclude_each_other_are_refused_by_name(tmp_path, options, output):

@@ -58,10 +58,6 @@ def test_the_report_has_all_systems_and_is_kept_with_its_costs(report: Report, w
 
 
 def test_a_second_run_repeats_no_stage_and_finds_the_same(report: Report, workdir: Path) -> None:
-    file = workdir / "stages" / "train.json"
-    record = json.loads(file.read_text())
-    record["settings"]["config"] |= {"aggregation": "mean", "sentence_dropout": 0.0}  # as an earlier release wrote it
-    file.write_text(json.dumps(record))
     topics = json.loads((workdir / "topics" / "sample" / "topics.json").read_text())["data"]
     categories = workdir / "categories.tsv"
     categories.write_text("".join(f"{qid}\thard\t\t\n" for qid, *_ in topics))

@@ -1,4 +1,4 @@
-"""Files of learned weights: a checksum, one step, earlier releases, and errors that name what is wrong."""
+"""Files of learned weights: a checksum, one step, and errors that name what is wrong."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -20,34 +20,28 @@ SYSTEM = pt.Transformer.from_df(pd.DataFrame({"qid": ["1"], "docno": ["a"], "sco
 
 
 class Saved(NamedTuple):
-    """An object to save, how to load it, and the file of an earlier release."""
+    """An object to save, and how to load it."""
 
     thing: Any
     load: Callable[[Path], Any]
-    earlier: dict[str, Any]
 
 
 KINDS = {
     "blend": Saved(
         LinearBlend((SYSTEM,), weights=(0.25, 3.0)),
         lambda path: LinearBlend.load(path, (SYSTEM,)),
-        {"format": 1, "weights": [0.25, 3.0], "scorers": ["SYSTEM"]},
     ),
     "ensemble": Saved(
         Ensemble(SYSTEM, SYSTEM, names=["words", "graph"], weight=[0.5, 2.0]),
         lambda path: Ensemble.load(path, {"words": SYSTEM, "graph": SYSTEM}),
-        {"format": 1, "weights": {"words": 0.5, "graph": 2.0}, "coverage": {}},
     ),
     "ranker": Saved(
         PairwiseRanker(0.5, names=["a", "b"], weights=[1.0, -2.0]),
         PairwiseRanker.load,
-        {"format": 1, "ranker": "PairwiseRanker", "c": 0.5, "loss": "squared-hinge", "names": ["a", "b"],
-         "weights": [1.0, -2.0]},
     ),
     "listwise": Saved(
         ListwiseRanker(weights=[1.0, 2.0]),
         ListwiseRanker.load,
-        {"format": 1, "ranker": "ListwiseRanker", "ridge": 1e-4, "relevant": 1, "names": None, "weights": [1.0, 2.0]},
     ),
 }  # fmt: skip
 
@@ -94,13 +88,12 @@ def test_each_changed_byte_is_a_named_error_and_a_fault(saved: Saved, tmp_path: 
             assert verify(file).startswith("BAD  "), data
 
 
-def test_a_file_of_an_earlier_release_is_read_and_said_to_have_no_checksum(saved: Saved, tmp_path: Path) -> None:
+def test_another_format_is_refused_by_its_number(saved: Saved, tmp_path: Path) -> None:
     file = tmp_path / "it.json"
-    file.write_text(json.dumps(saved.earlier))
-    assert learned(saved.load(file)) == learned(saved.thing)
-    name = type(saved.thing).__name__
-    assert verify(file) == f"ok   {file}: {name} of an earlier release, without a checksum\n"
-    file.write_text(json.dumps({"format": 1, "something": "else"}))
+    saved.thing.save(file)
+    file.write_bytes(signed({**json.loads(file.read_bytes()), "format": 1}))
+    with pytest.raises(WeightsError, match="format 1, but this release reads 2"):
+        saved.load(file)
     assert verify(file).startswith("BAD  ")
 
 
@@ -115,10 +108,9 @@ def test_a_field_that_is_missing_or_mistyped_is_a_named_error(saved: Saved, tmp_
             with pytest.raises(WeightsError, match=name):
                 saved.load(file)
         for value in ODD_VALUES:
-            for changed in (signed({**whole, name: value}), json.dumps({**saved.earlier, name: value}).encode()):
-                file.write_bytes(changed)
-                with suppress(WeightsError):  # and nothing else; some values are right, such as no weights of no parts
-                    saved.load(file)
+            file.write_bytes(signed({**whole, name: value}))
+            with suppress(WeightsError):  # and nothing else; some values are right, such as no weights of no parts
+                saved.load(file)
 
 
 def test_a_failed_write_leaves_the_old_file(saved: Saved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

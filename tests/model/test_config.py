@@ -97,27 +97,6 @@ def test_numbers_of_numpy_are_kept_as_plain_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "default", "other"),
-    [
-        ("aggregation", "mean", "attention"),
-        ("bag_counts", "linear", "logarithmic"),
-        ("bag_edges", 0, 64),
-        ("unknown_labels", 0, 8),
-        ("formula_contrast", 0.0, 0.3),
-        ("sentence_dropout", 0, 0.2),
-        ("subexpression", 0.0, 0.3),
-        ("text_rows", "all", "document"),
-        ("text_concepts", False, True),
-    ],
-)
-def test_a_removed_option_is_read_at_its_default_and_refused_by_name_elsewhere(option, default, other) -> None:
-    assert MathAMRConfig.from_dict({option: default, "layers": 1}) == MathAMRConfig(layers=1)
-    assert option not in MathAMRConfig(**{option: default}).to_dict()
-    with pytest.raises(ConfigError, match=f"{option}={other!r}.*no longer in the package"):
-        MathAMRConfig.from_dict({option: other})
-
-
-@pytest.mark.parametrize(
     ("option", "bad", "good"),
     [
         ("formulas", "mathml", "opt"),

@@ -147,15 +147,6 @@ def test_every_byte_of_a_model_that_is_changed_is_found(folder, model) -> None:
     assert list(model_faults(folder)) == []
 
 
-def test_a_model_of_the_first_release_opens_and_is_verified(folder) -> None:
-    content = json.loads((folder / "config.json").read_text())
-    first = {key: content[key] for key in ("format", "config", "vocabulary", "weights")}
-    (folder / "config.json").write_text(json.dumps(first, indent=2) + "\n")
-    MathAMR.from_pretrained(folder).verify()
-    (folder / "vocabulary.json.gz").write_bytes(b"x")
-    assert list(model_faults(folder))
-
-
 def test_an_unknown_name_lists_what_there_is(tmp_path, monkeypatch) -> None:
     (tmp_path / "mini").mkdir()
     (tmp_path / "mini" / "config.json").write_text("{}")
@@ -165,16 +156,6 @@ def test_an_unknown_name_lists_what_there_is(tmp_path, monkeypatch) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(ModelNotFoundError, match=r"neither a folder with a config\.json"):
         MathAMR.from_pretrained(tmp_path / "empty")
-
-
-def test_a_model_that_is_no_longer_bundled_names_its_successor_and_what_to_rebuild(folder) -> None:
-    with pytest.raises(
-        ModelNotFoundError, match=r"mathamr-plus-small.*Use mathamr-plus-text or mathamr-plus-mini,.*`mathamr build`"
-    ):
-        MathAMR.from_pretrained("mathamr-plus-small")
-    (folder / "config.json").write_text('{"format": 2, "parts": [], "score": {}}')
-    with pytest.raises(ModelFileError, match=r"models joined.*a bundled model"):
-        MathAMR.from_pretrained(folder)
 
 
 def test_a_copy_of_a_model_in_half_precision_is_the_same_model(model, tmp_path) -> None:

@@ -329,11 +329,6 @@ def test_a_model_is_verified_and_damage_of_any_file_is_named(titles: QQSim, tmp_
         (folder / name).write_bytes(whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:])
         assert verified(folder).startswith(f"BAD  {folder / name}: "), name
         (folder / name).write_bytes(whole)
-    (folder / "two_step.json").write_text(
-        '{"format": 1, "model": "QQSim", "view": "title", "form": "raw", "max_length": 9}'
-    )
-    assert QQSim.from_pretrained(folder).network.max_seq_length == 9
-    assert verified(folder) == f"ok   {folder}: model, QQSim of an earlier release, without a checksum\n"
 
 
 @pytest.mark.parametrize("name", ["model", "view", "form", "max_length", "format", "type"])

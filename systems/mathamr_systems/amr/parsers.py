@@ -225,8 +225,8 @@ class TransitionAmrParser(NeuralParser):
 class AmrlibParser(NeuralParser):
     """A parser of amrlib, 0.8.1 or later, as a worker; it parses sentences, which are merged here.
 
-    It runs in this interpreter (``pip install 'pyterrier-mathamr-systems[amrlib]'``) or in another one; `docs/install.md`
-    lists its models.
+    It runs in this interpreter (``pip install 'pyterrier-mathamr-systems[amrlib]'``) or in another one;
+    `docs/install.md` lists its models.
 
     Example::
 

@@ -12,35 +12,9 @@ from pyterrier_mathamr.cli.options import FILE, NEW, quiet_option, values_of
 _STUDIES = "`python -m studies {}` in a clone of the repository"
 _NTCIR12 = "ntcir12"
 _TASKS: dict[str, Literal[1, 2, 3]] = {"1": 1, "2": 2, "3": 3}
-_MOVED = {
-    "--protocol": _STUDIES.format("crossed FOLDER` or `python -m studies domains FOLDER"),
-    "--known-items": _STUDIES.format("task-2 FOLDER --known-items"),
-    **dict.fromkeys(
-        ("--collection", "--pairs", "--seeds", "--workers", "--ray", "--ray-workers"), _STUDIES.format("STUDY FOLDER")
-    ),
-    "--list": _STUDIES.format("--list"),
-    "--config": "`mathamr train`, then --model with its folder",
-    "--preset": "--model",
-}
-"""Options of earlier releases, and the commands that have them now."""
 
 
-class _Experiment(click.Command):
-    """Names the command that has an option which moved."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the options."""
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            if (place := _MOVED.get(error.option_name)) is None:
-                raise
-            raise click.UsageError(
-                f"This command no longer has the option {error.option_name}. Use {place}.", ctx
-            ) from error
-
-
-@click.command(cls=_Experiment, short_help="Run a whole experiment on a folder.")
+@click.command(short_help="Run a whole experiment on a folder.")
 @click.argument("folder", type=NEW)
 @click.option(
     "--year", "--years", "years", help="Year of the topics and judgments, or several: 2020,2022. By default 2022."

@@ -372,8 +372,6 @@ class Artifacts(FormulaArtifacts):
             for file, frame in zip(files, read(), strict=True):
                 write_atomically(file, frame.to_json(orient="split", index=False))
         topics, qrels = (json.loads(file.read_text(encoding="utf-8")) for file in files)
-        if isinstance(topics, list):  # rows as objects, of an earlier release
-            return pd.DataFrame(topics), pd.DataFrame(qrels)
         return pd.DataFrame(**topics), pd.DataFrame(**qrels)
 
     def floor(self, year: str) -> pd.DataFrame:

@@ -1,7 +1,6 @@
 """Windows: every piece of a post is read once, and rows are means over their pieces."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,11 +11,9 @@ from text_encoders import WIDTH, Contextual, Words
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import GraphBuilder, GraphError, Segments, segments_of
-from pyterrier_mathamr.model import MathAMR, MathAMRConfig, ModelFileError, TextEncoder
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder
 from pyterrier_mathamr.model.features import PostSegments, window_features
-from pyterrier_mathamr.model.saving import read_manifest
 
-DATA = Path(__file__).parent.parent.parent / "data"
 CONFIG = MathAMRConfig(features="text", layers=0, text_dimension=WIDTH, projection=WIDTH)
 POSTS = {
     "one": "Let $x + 1$ be even. Then $x$ is odd.",
@@ -144,11 +141,3 @@ def test_a_model_reads_windows(graphs):
     model = MathAMR.untrained(CONFIG, list(graphs.values()), text=text)
     for graph, rows in zip(graphs.values(), model.encode(list(graphs.values())), strict=True):
         assert rows == pytest.approx(plain(text.model, graph), abs=3e-3)
-
-
-def test_a_stored_model_that_read_otherwise_is_refused(tmp_path):
-    (tmp_path / "config.json").write_bytes((DATA / "text-model-config-format-1.json").read_bytes())
-    for name in ("vocabulary.json.gz", "weights.safetensors"):
-        (tmp_path / name).touch()
-    with pytest.raises(ModelFileError, match="text_passages"):
-        read_manifest(tmp_path)
