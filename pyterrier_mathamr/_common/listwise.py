@@ -10,9 +10,8 @@ whole loss the mean over questions, and a small ``ridge`` keeps the weights fini
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,46 +23,7 @@ Group = tuple[Features, npt.NDArray[np.bool_]]
 """Features of one question's candidates, float ``[c, f]``, and which of them are right, bool ``[c]``."""
 
 _Floats = npt.NDArray[np.float64]
-
-_DECREMENT = 1e-9  # expected gain of a Newton step, as a share of the loss, that is not worth taking
-
-
-class Slopes(NamedTuple):
-    """A function at one point: its value, gradient, float64 ``[f]``, and Hessian, float64 ``[f, f]``."""
-
-    loss: float
-    slope: _Floats
-    curve: _Floats
-
-
-def find_minimum(function: Callable[[_Floats], Slopes], start: _Floats) -> _Floats:
-    """Find the minimum of a smooth convex function of a few numbers by Newton steps within a trust region."""
-    from scipy.optimize import minimize
-
-    last: dict[bytes, Slopes] = {}
-
-    def at(place: _Floats) -> Slopes:
-        if (key := place.tobytes()) not in last:
-            last.clear()
-            last[key] = function(place)
-        return last[key]
-
-    def stop_near(place: _Floats) -> None:
-        here = at(place)
-        if here.slope @ np.linalg.solve(here.curve, here.slope) < _DECREMENT * max(1.0, abs(here.loss)):
-            raise StopIteration
-
-    found = minimize(
-        lambda place: at(place).loss,
-        start,
-        method="trust-exact",
-        jac=lambda place: at(place).slope,
-        hess=lambda place: at(place).curve,
-        callback=stop_near,
-        options={"gtol": 1e-10, "initial_trust_radius": 1e3, "max_trust_radius": 1e6},  # full steps where they help
-    )
-    place: _Floats = found.x
-    return place
+_PRECISELY = {"ftol": 1e-14, "gtol": 1e-9, "maxiter": 10_000, "maxfun": 100_000}
 
 
 class NothingToFitError(MathAMRError):
@@ -79,51 +39,42 @@ def fit_listwise(groups: Sequence[Group], *, ridge: float = 1e-4) -> _Floats:
     useful = [(features, right) for features, right in groups if right.any() and not right.all()]
     if not useful:
         raise NothingToFitError(len(groups))
+    from scipy.optimize import minimize
+
     spread = _spread(useful)
     used = np.flatnonzero(spread > 0)
     weights = np.zeros(len(spread))
-    while len(used):
-        found = find_minimum(partial(_total, useful, spread, used, ridge), np.zeros(len(used)))
-        if (found >= 0).all():
-            weights[used] = found / spread[used]
-            break
-        used = np.delete(used, int(found.argmin()))
+    loss, start = partial(_total, useful, spread, used, ridge), np.zeros(len(used))
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(used), options=_PRECISELY)
+    weights[used] = found.x / spread[used]
     return weights
 
 
 def _total(
     groups: Sequence[Group], spread: _Floats, used: npt.NDArray[np.int64], ridge: float, weights: _Floats
-) -> Slopes:
-    """The loss with its ridge, of the used features, each divided by its spread: weights are float64 ``[used]``."""
-    size = len(spread)
-    full, loss, slope, curve = np.zeros(size), 0.0, np.zeros(size), np.zeros((size, size))
+) -> tuple[float, _Floats]:
+    """The loss with its ridge, of the used features divided by their spreads, and its gradient, float64 ``[used]``."""
+    full, loss, slope = np.zeros(len(spread)), 0.0, np.zeros(len(spread))
     full[used] = weights / spread[used]
     for features, right in groups:
-        one, first, second = _slopes(features, right, full)
-        loss, slope, curve = loss + one, slope + first, curve + second
-    count, unit = len(groups), spread[used]
-    slope = slope[used] / unit / count + ridge * weights
-    curve = curve[np.ix_(used, used)] / np.outer(unit, unit) / count + ridge * np.eye(len(used))
-    return Slopes(loss / count + ridge * float(weights @ weights) / 2, slope, curve)
+        one, change = _loss(features, right, full)
+        loss, slope = loss + one, slope + change
+    whole = loss / len(groups) + ridge * float(weights @ weights) / 2
+    return whole, slope[used] / spread[used] / len(groups) + ridge * weights
 
 
-def _slopes(features: Features, right: npt.NDArray[np.bool_], weights: _Floats) -> tuple[float, _Floats, _Floats]:
-    """The loss of one question, its gradient ``[f]`` and Hessian ``[f, f]``."""
+def _loss(features: Features, right: npt.NDArray[np.bool_], weights: _Floats) -> tuple[float, _Floats]:
+    """The loss of one question, and its gradient, float64 ``[f]``."""
     scores = features @ weights
-    wrong, others = features[~right].astype(np.float64), scores[~right]
+    others = scores[~right]
     top = float(others.max())
     shares = np.exp(others - top)
     below = top + np.log(shares.sum())  # log Σ exp of the wrong ones
-    shares /= shares.sum()
-    mean = shares @ wrong  # [f]
-    wrong -= mean
-    spread = wrong.T @ (shares[:, None] * wrong)  # [f, f]
+    mean = (shares / shares.sum()) @ features[~right].astype(np.float64)  # [f]
     margins = scores[right] - below  # [a]
     miss = 1 / (1 + np.exp(np.clip(margins, -700, 700)))  # the share that is not the right answer's
     apart = features[right].astype(np.float64) - mean  # [a, f]
-    count = len(margins)
-    curve = miss.mean() * spread + apart.T @ ((miss * (1 - miss))[:, None] * apart) / count
-    return float(np.logaddexp(0, -margins).mean()), -(miss @ apart) / count, curve
+    return float(np.logaddexp(0, -margins).mean()), -(miss @ apart) / len(margins)
 
 
 def _spread(groups: Sequence[Group]) -> _Floats:

@@ -18,7 +18,7 @@ import pandas as pd
 
 from mathamr_systems.errors import nothing_judged
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.listwise import NothingToFitError, Slopes, find_minimum, fit_listwise
+from pyterrier_mathamr._common.listwise import NothingToFitError, fit_listwise
 from pyterrier_mathamr._common.parameters import POSITIVE, ByParameters, Rule, list_of, one_of
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.fusion import WeightsError
@@ -38,7 +38,11 @@ def fit_pairwise(groups: Sequence[Graded], c: float, loss: Loss) -> _Floats:
     useful = [(features, grades) for features, grades in groups if len(np.unique(grades)) > 1]
     if not useful:
         raise NothingToFitError(len(groups))
-    return find_minimum(partial(_objective, useful, c, _LOSSES[loss]), np.zeros(useful[0][0].shape[1]))
+    from scipy.optimize import minimize
+
+    objective, start = partial(_objective, useful, c, _LOSSES[loss]), np.zeros(useful[0][0].shape[1])
+    weights: _Floats = minimize(objective, start, jac=True, method="BFGS", options={"gtol": 1e-9}).x
+    return weights
 
 
 def choose_c(
@@ -71,23 +75,15 @@ def ordered_share(groups: Sequence[Graded], weights: _Floats) -> float:
     return float(np.mean(shares)) if shares else float("nan")
 
 
-def _objective(groups: Sequence[Graded], c: float, loss: _Loss, weights: _Floats) -> Slopes:
-    total, slope, curve = float(weights @ weights) / 2, weights.copy(), np.eye(len(weights))
+def _objective(groups: Sequence[Graded], c: float, loss: _Loss, weights: _Floats) -> tuple[float, _Floats]:
+    total, slope = float(weights @ weights) / 2, weights.copy()
     for features, grades in groups:
         factor = c / _pairs(grades)
         for rows, margins, higher in _margins(features @ weights, grades):
-            value, first, second = (np.where(higher, part, 0.0) for part in loss(margins))
-            better = features[rows]
+            value, change = (np.where(higher, part, 0.0) for part in loss(margins))
             total += factor * float(value.sum())
-            slope += factor * (better.T @ first.sum(axis=1) - features.T @ first.sum(axis=0))
-            mixed = better.T @ second @ features
-            curve += factor * (
-                (better.T * second.sum(axis=1)) @ better
-                + (features.T * second.sum(axis=0)) @ features
-                - mixed
-                - mixed.T
-            )
-    return Slopes(total, slope, curve)
+            slope += factor * (features[rows].T @ change.sum(axis=1) - features.T @ change.sum(axis=0))
+    return total, slope
 
 
 def _pairs(grades: _Floats) -> int:
@@ -107,18 +103,16 @@ def _margins(
         yield rows, scores[rows, None] - scores, grades[rows, None] > grades
 
 
-_Loss = Callable[[_Floats], tuple[_Floats, _Floats, _Floats]]
+_Loss = Callable[[_Floats], tuple[_Floats, _Floats]]
 
 
-def _squared_hinge(margins: _Floats) -> tuple[_Floats, _Floats, _Floats]:
+def _squared_hinge(margins: _Floats) -> tuple[_Floats, _Floats]:
     gaps: _Floats = np.maximum(0.0, 1 - margins)
-    return gaps**2, -2 * gaps, np.where(gaps > 0, 2.0, 0.0)
+    return gaps**2, -2 * gaps
 
 
-def _logistic(margins: _Floats) -> tuple[_Floats, _Floats, _Floats]:
-    share: _Floats = 1 / (1 + np.exp(np.clip(margins, -700, 700)))
-    curve: _Floats = share * (1 - share)
-    return np.logaddexp(0, -margins), -share, curve
+def _logistic(margins: _Floats) -> tuple[_Floats, _Floats]:
+    return np.logaddexp(0, -margins), -1 / (1 + np.exp(np.clip(margins, -700, 700)))
 
 
 _LOSSES: dict[Loss, _Loss] = {"squared-hinge": _squared_hinge, "logistic": _logistic}
