@@ -95,7 +95,7 @@ class RM3(Leaf, Transformer):
         for query in queries.to_dict("records"):
             own = rows[query["qid"]]
             tokens = weigh(read_query(query, snapshot), snapshot)
-            total = sum(tokens.given.values())
+            total = sum(tokens.given.values()) or 1.0  # weights that cancel each other stay as they are
             weights = {token: self.fb_lambda * weight / total for token, weight in tokens.weights.items()}
             for token, share in _relevance(snapshot.postings, found, numbers[own], scores[own], self.fb_terms).items():
                 weights[token] = weights.get(token, 0.0) + (1 - self.fb_lambda) * share

@@ -97,6 +97,14 @@ def test_a_compiled_pipeline_searches_only_for_the_documents_that_are_read(
         assert one == pytest.approx(other)
 
 
+def test_weights_that_cancel_each_other_are_expanded_as_they_are(index: BM25Index, ranking: pd.DataFrame) -> None:
+    given = {"word1": 1.0, "word2": -1.0}
+    asked = ranking[ranking["qid"] == ranking["qid"].iloc[0]].drop(columns="query")
+    asked = asked.assign(query_toks=[given] * len(asked))
+    expanded = index.rm3(fb_lambda=1.0)(asked)["query_toks"].iloc[0]
+    assert {token: expanded[token] for token in given} == given
+
+
 def test_what_is_not_there_is_refused(index: BM25Index, ranking: pd.DataFrame) -> None:
     with pytest.raises(UnknownIdError, match="elsewhere"):
         index.rm3()(ranking.assign(docno="elsewhere"))
