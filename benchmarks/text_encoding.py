@@ -1,6 +1,6 @@
 """Measure the time of a text encoder for posts, in float32 and the fastest precision.
 
-python benchmarks/text_encoding.py ../shared [--posts 300] [--before CLONE]
+python benchmarks/text_encoding.py ../shared [--posts 300] [--model mathamr-plus-text-large] [--before CLONE]
 
 Posts per second of CPU time of ``doc_encoder()`` from graphs, and the CPU time of a single query, median and mean over
 the first 30 topics of 2020; no vector is kept between calls. The shares of matrix products, attention and other
@@ -30,8 +30,8 @@ from torch.profiler import ProfilerActivity, profile
 from pyterrier_mathamr import GraphBuilder, MathAMR, TextEncoder
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.graph import MathAMRGraph
+from pyterrier_mathamr.model import DEFAULT_MODEL
 
-MODEL = "mathamr-plus-text"
 OPERATORS = {
     "products": ("addmm", "::mm", "_int_mm", "qlinear", "mkldnn_linear"),
     "attention": ("scaled_dot_product",),
@@ -46,6 +46,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("shared", type=Path, help="folder that holds arqmath-mini")
     options.add_argument("--posts", type=int, default=300)
+    options.add_argument("--model", default=DEFAULT_MODEL)
     options.add_argument("--before", metavar="CLONE", help="compare with another commit")
     options.add_argument("--rate", action="store_true", help=argparse.SUPPRESS)
     given = options.parse_args()
@@ -60,12 +61,12 @@ def main() -> None:
     chosen = [{"docno": post.id, "html": post.body} for post in answers[::step]][: given.posts]
     graphs = [row["graph"] for row in GraphBuilder()(chosen)]
     if given.rate:
-        print(json.dumps(Way("auto", graphs).rate()))
+        print(json.dumps(Way(given.model, "auto", graphs).rate()))
         return
     asked = [{"qid": topic.id, "title": topic.title, "body": topic.body} for topic in collection.topics(2020)]
     queries = rows_of(GraphBuilder()(pd.DataFrame(asked[:30])))
     for precision in ("float32", "auto"):
-        way = Way(precision, graphs)
+        way = Way(given.model, precision, graphs)
         rate, shares, encode = way.rate(), way.shares(), way.model.query_encoder()
         times = [cpu(lambda: encode(row)) for row in queries]  # noqa: B023
         print(
@@ -80,10 +81,10 @@ def main() -> None:
 class Way:
     """A way to encode some posts."""
 
-    def __init__(self, precision: Any, graphs: list[MathAMRGraph]) -> None:
-        text = TextEncoder(precision=precision)
+    def __init__(self, model: str, precision: Any, graphs: list[MathAMRGraph]) -> None:
+        text = TextEncoder(MathAMR.from_pretrained(model).config.text.text_model, precision=precision)
         self.precision = text.chosen_precision
-        self.model = MathAMR.from_pretrained(MODEL, text=text)
+        self.model = MathAMR.from_pretrained(model, text=text)
         self.model.encode(graphs[:1])  # loads the network
         self._frame = pd.DataFrame({"docno": [graph.id for graph in graphs], "graph": pd.Series(graphs, dtype=object)})
 
