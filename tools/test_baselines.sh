@@ -20,7 +20,7 @@ python=build/baselines/bin/python
 test -x $python || "$base" -m venv build/baselines
 "$base" -c "import sysconfig; print(sysconfig.get_path('purelib'))" \
   >"$($python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/base.pth"
-$python -m pip install --quiet --constraint constraints.txt --editable '.[baselines]'
+$python -m pip install --quiet --constraint constraints.txt --editable '.[baselines]' --editable ./systems
 $python -c "import pyterrier; pyterrier.java.init()" || test "${MATHAMR_BASELINES:-}" != required  # fetches Terrier's jars
 
 # Java raises and handles signals by which faulthandler would report a crash.
