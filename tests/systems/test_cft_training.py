@@ -119,7 +119,9 @@ def test_without_gensim_training_names_the_extra(tmp_path: Path, monkeypatch: py
         raise MissingExtraError(module.partition(".")[0], extra)
 
     monkeypatch.setattr(training, "require", missing)
-    with pytest.raises(ImportError, match=r"gensim is not installed; run: pip install 'pyterrier-mathamr\[cft\]'"):
+    with pytest.raises(
+        ImportError, match=r"gensim is not installed; run: pip install 'pyterrier-mathamr-systems\[cft\]'"
+    ):
         TangentCFT(tmp_path / "f").indexer(training=TINY).index(POSTS)
 
 

@@ -145,7 +145,9 @@ def test_sentences_of_amrlib_are_merged_here(foreign_python):
 
 @pytest.mark.skipif(find_spec("amrlib") is not None, reason="amrlib is installed here")
 def test_amrlib_that_is_missing_here_is_an_import_error_that_names_the_extra():
-    with pytest.raises(ImportError, match=r"amrlib is not installed; run: pip install 'pyterrier-mathamr\[amrlib\]'"):
+    with pytest.raises(
+        ImportError, match=r"amrlib is not installed; run: pip install 'pyterrier-mathamr-systems\[amrlib\]'"
+    ):
         GraphBuilder("amrlib").build({"1": post_from_text("One."), "2": post_from_text("Two.")})
 
 
