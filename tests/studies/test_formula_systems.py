@@ -140,7 +140,8 @@ def test_means_over_seeds_equal_the_means_of_single_runs(two_years: Path, workdi
         assert table.loc[name, f"{NDCG} std"] == pytest.approx(abs(values[0] - values[1]) / 2**0.5)
     first = both.tables["Task 2"]
     assert first[NDCG].tolist() == one[42][NDCG].tolist()  # rows are of the first seed
-    assert one[42][NDCG].tolist() != one[43][NDCG].tolist()
+    trained = {file.read_bytes() for file in workdir.glob("answers/made/colbert-*/model.safetensors")}
+    assert len(trained) == 2  # which may rank these few formulas alike
     with pytest.raises(ConfigError, match="seeds"):
         found()
 
