@@ -62,7 +62,7 @@ class OpenGroup(click.Group):
 
 def _prefix(ctx: click.Context) -> str:
     """Return what the names of a group's commands begin with: nothing, or ``draw.``."""
-    return "".join(f"{name}." for name in ctx.command_path.split()[1:])
+    return "" if ctx.parent is None else f"{_prefix(ctx.parent)}{ctx.info_name}."
 
 
 def _registered(ctx: click.Context) -> dict[str, EntryPoint]:
