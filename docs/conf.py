@@ -88,7 +88,11 @@ def write_api_pages(app: Sphinx) -> None:
     """Give each class and function a page of its own; PyTerrier's site has them on one page."""
     folder = Path(app.srcdir) / "docs" / "api"
     folder.mkdir(exist_ok=True)
-    for name, directive in objects_of((Path(app.srcdir) / f"{API}.rst").read_text(encoding="utf-8")).items():
+    objects = objects_of((Path(app.srcdir) / f"{API}.rst").read_text(encoding="utf-8"))
+    for page in folder.glob("*.rst"):
+        if page.stem not in objects:  # of an earlier build
+            page.unlink()
+    for name, directive in objects.items():
         title, page = name.rpartition(".")[2], folder / f"{name}.rst"
         text = f"{title}\n{'=' * len(title)}\n\n{directive}"
         if not page.exists() or page.read_text(encoding="utf-8") != text:
