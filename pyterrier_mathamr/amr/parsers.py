@@ -1,4 +1,4 @@
-"""The parsers by name: the embedded one, and those of other distributions by the entry points ``mathamr_parsers``."""
+"""Parsers by name: the embedded one, and any that another distribution registers (``mathamr_parsers``)."""
 
 from __future__ import annotations
 

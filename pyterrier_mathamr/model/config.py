@@ -406,7 +406,7 @@ class MathAMRConfig(Options):
         if self.text.text_model == _FIRST_TEXT_MODEL:
             del found["text_model"]
         if self.text.features == "text":
-            found["text_context"] = "windows"  # once an option
+            found["text_context"] = "windows"  # once an option; models keep their identity
         return found
 
     def choices(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@
     text       –               ≥ 1      TextRowEncoder
     text       –               0        TextAlone
 
-The last four add the graph's row, z, to a row that is computed without the graph::
+BagEncoder and TextRowEncoder add the graph's row, z, to the row without it, which BagsAlone and TextAlone have::
 
     row = unit(P x) + s_k unit(z)                                x: text, see ``features``
     row = unit(P b) + s_k unit(z)                                b: its bag of words

@@ -17,8 +17,10 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
@@ -52,12 +54,18 @@ LARGE_MODEL = "mathamr-plus-text-large"
 """A bundled model that ranks better and encodes six times as slowly; its encoder is not in the package."""
 
 
-def bundled_models() -> list[Path]:
-    """Return the folders of bundled models, of this package and of others that register models."""
+def bundled_models() -> Iterator[Path]:
+    """Yield the folders of bundled models: this package's, and then those of packages that register models."""
+    yield BUNDLED
+    yield from _bundled_elsewhere()
+
+
+@cache
+def _bundled_elsewhere() -> tuple[Path, ...]:
     packages = {entry.module.partition(".")[0] for entry in entry_points(group="mathamr_models")}
     found = [find_spec(package) for package in sorted(packages - {__name__.partition(".")[0]})]
     places = [spec.submodule_search_locations[0] for spec in found if spec and spec.submodule_search_locations]
-    return [BUNDLED, *(Path(place) / "data" / "models" for place in places)]
+    return tuple(Path(place) / "data" / "models" for place in places)
 
 
 def find_folder(name: str | Path) -> Path:
@@ -69,7 +77,7 @@ def find_saved(name: str | Path, description: str) -> Path:
     """Find the folder of a model with such a description by path, bundled name or name on the hub."""
     if str(name).startswith(HUB):
         return fetched(str(name), FETCHED)
-    for folder in (Path(name), *(models / name for models in bundled_models())):
+    for folder in chain([Path(name)], (models / name for models in bundled_models())):
         if (folder / description).is_file():
             return folder
     found = (path.parent.name for models in bundled_models() for path in models.glob(f"*/{description}"))

@@ -1,4 +1,4 @@
-"""Graphs, formula stores, symbol pairs and neighbors made on two nodes: those of one process, even if a node dies."""
+"""What two nodes build is what one process builds, even if a node dies: graphs, formulas, symbol pairs, neighbors."""
 
 from pathlib import Path
 

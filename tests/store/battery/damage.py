@@ -62,7 +62,7 @@ def _some(paths: list[Path], most: int, chance: random.Random) -> list[Path]:
 
 
 def exchanges(subject: Subject, most: int, seed: int = 0) -> Tally:
-    """Replace files, and artifacts within an artifact, by those of another one, ``most`` of them at most.
+    """Replace at most ``most`` files, and artifacts within an artifact, by those of another one.
 
     It may be read over, as a flip may; ``verify()`` finds each.
     """
