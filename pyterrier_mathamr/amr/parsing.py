@@ -238,7 +238,7 @@ class PartParser(ABC):
 
     @abstractmethod
     def parse_units(self, units: Sequence[Sequence[str]], unit: str) -> list[ParsedPart]:
-        """Parse texts, each given as its sentences, as a ``passage`` or as a ``sentence``."""
+        """Parse ``units``, texts each given as its sentences; each ``unit`` is a ``passage`` or a ``sentence``."""
 
     def parse_sentences(self, sentences: Sequence[str]) -> list[str]:
         """Parse each sentence separately to one Penman text."""
