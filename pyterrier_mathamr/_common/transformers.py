@@ -28,27 +28,6 @@ HELP_URL = "https://pypi.org/project/pyterrier-mathamr/"
 """Where a drawn stage points."""
 
 
-def _draw_offline() -> None:
-    """Let PyTerrier draw pipelines without a network: its own stages then have no link to their documentation."""
-    look_up, failed = pt.documentation.url_for_class, False
-
-    def url_for_class(cls: type | object) -> str | None:
-        nonlocal failed
-        if failed:  # not once for each stage
-            return None
-        try:
-            url: str | None = look_up(cls)
-        except Exception:  # the link of a stage is not worth its picture
-            failed = True
-            return None
-        return url
-
-    pt.documentation.url_for_class = url_for_class
-
-
-_draw_offline()
-
-
 class Composing:
     """Gives a stage or pipeline operators whose results have names for tables and files."""
 

@@ -62,27 +62,27 @@ class Constant(pt.Transformer):  # type: ignore[misc]
         return inp.assign(docno=f"d{self.best}", score=1.0, rank=0)
 
 
-def patched_grid(folder: Path) -> ModuleType:
-    """Apply the patch to a copy of the installed module."""
+def patched(folder: Path, patch: str, module: str) -> ModuleType:
+    """Apply a patch to a copy of a module of the installed PyTerrier."""
     if shutil.which("git") is None or pt.__version__ != "1.1.2":
         pytest.skip("needs git and PyTerrier 1.1.2")
-    copy = folder / "pyterrier" / "_evaluation" / "_grid.py"
+    copy = folder / "pyterrier" / f"{module}.py"
     copy.parent.mkdir(parents=True)
-    shutil.copy(Path(pt.__file__).parent / "_evaluation" / "_grid.py", copy)
-    patch = CONTRIB / "grid-search-measures.patch"
-    subprocess.run(["git", "apply", "--include=pyterrier/*", str(patch)], cwd=folder, check=True)
-    spec = importlib.util.spec_from_file_location("pyterrier._evaluation._patched_grid", copy)
+    shutil.copy(Path(pt.__file__).parent / f"{module}.py", copy)
+    subprocess.run(["git", "apply", "--include=pyterrier/*", str(CONTRIB / patch)], cwd=folder, check=True)
+    package, _, name = f"pyterrier/{module}".replace("/", ".").rpartition(".")
+    spec = importlib.util.spec_from_file_location(f"{package}._patched_{name.removeprefix('_')}", copy)
     assert spec is not None
     assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    patched_module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(patched_module)
+    return patched_module
 
 
 def test_the_patch_lets_grid_search_maximize_a_measure_of_judged_documents(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    grid = patched_grid(tmp_path)
+    grid = patched(tmp_path, "grid-search-measures.patch", "_evaluation/_grid")
     topics = pd.DataFrame({"qid": ["1"], "query": ["q"]})
     qrels = pd.DataFrame({"qid": ["1", "1"], "docno": ["d2", "d3"], "label": [1, 0]})
     system, measure = Constant(1), nDCG(judged_only=True) @ 10
@@ -90,3 +90,23 @@ def test_the_patch_lets_grid_search_maximize_a_measure_of_judged_documents(
         pt.GridSearch(system, {system: {"best": [1, 2, 3]}}, topics, qrels, measure)
     found = grid.GridSearch(system, {system: {"best": [1, 2, 3]}}, topics, qrels, measure, return_type="best_setting")
     assert found == (1.0, [(system, "best", 2)])
+
+
+def test_a_stage_has_no_link_where_the_documentation_cannot_be_reached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documentation = patched(tmp_path, "drawing-offline.patch", "documentation")
+    requests: list[object] = []
+
+    def offline(*request: object, **options: object) -> None:
+        requests.append(request)
+        raise ConnectionError("offline")
+
+    monkeypatch.setattr(pt.io, "download", offline)
+    monkeypatch.setattr(documentation, "_is_old", lambda *_: True)
+    assert [documentation.url_for_class(stage) for stage in (pt.RankCutoff(1), pt.rewrite.reset())] == [None, None]
+    assert len(requests) == 1
+    monkeypatch.setattr(pt.documentation, "_cached_objects_inv", None)
+    monkeypatch.setattr(pt.documentation, "_is_old", lambda *_: True)
+    with pytest.raises(ConnectionError):  # as long as PyTerrier needs the patch
+        pt.documentation.url_for_class(pt.RankCutoff(1))
