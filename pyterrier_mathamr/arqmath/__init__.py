@@ -18,7 +18,7 @@ Faults of rows are reported without stopping.
 
 import lazy_loader
 
-from .datasets.autoregister import register_when_needed
+from .datasets import register_when_needed
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 

@@ -88,13 +88,14 @@ def read_rows(path: Path, report: BadRows) -> Iterator[tuple[int, etree._Element
             report("P106", line, _excerpt(piece))
 
 
-def count_rows(path: Path, mark: bytes = b"<row ") -> int:
-    """Count the rows of a dump without reading them, for the total of a progress bar."""
+def count_rows(path: Path, *marks: bytes) -> int:
+    """Count the rows of a dump that have one of some marks of one length, or all rows; bad rows are included."""
+    marks = marks or (b"<row ",)
     count, rest = 0, b""
     for chunk in read_chunks(path):
         data = rest + chunk
-        count += data.count(mark)
-        rest = data[1 - len(mark) :]
+        count += sum(map(data.count, marks))
+        rest = data[1 - len(marks[0]) :]
     return count
 
 

@@ -17,24 +17,22 @@ dataset                    documents                      queries               
 2020, 2021 and 2022 are the years of the lab; ``arqmath/sample/…`` is bundled. ``arqmath`` also has training pairs and
 links: ``ir_datasets.load("arqmath").pairs_iter()`` and ``links_iter()``.
 
-Importing this module registers the datasets, which reads no file.
+Importing this module registers the datasets, which reads no file. It has no ``from __future__ import annotations``:
+PyTerrier's text loader offers the fields of a record whose annotation *is* ``str``, which a postponed one is not.
 """
-
-from __future__ import annotations
 
 import contextlib
 import hashlib
 import itertools
 import json
 import os
-import re
 import sqlite3
 import threading
 import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import ir_datasets
 from ir_datasets.formats import BaseDocs, BaseQrels, BaseQueries
@@ -45,20 +43,87 @@ from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.records import decompressed, parse_json
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.arqmath.collection import locate
-from pyterrier_mathamr.arqmath.dump import Link, Pair, Post, read_chunks
+from pyterrier_mathamr.arqmath.dump import Link, Pair, count_rows
 from pyterrier_mathamr.arqmath.errors import ARQMathError, MissingFileError
-from pyterrier_mathamr.arqmath.release_files import DOCUMENT_COUNTS, JUDGMENT_COUNTS, TOPIC_COUNTS, Judged, Task
+from pyterrier_mathamr.arqmath.release_files import DOCUMENT_COUNTS, JUDGMENT_COUNTS, TOPIC_COUNTS, YEARS, Judged, Task
 from pyterrier_mathamr.posts import plain_text, post_from_html
 
-from .records import ARQMathDoc, ARQMathFormula, ARQMathQrel, Task1Query, Task2Query
+
+class ARQMathDoc(NamedTuple):
+    """A post: an answer in Task 1, an answer or a question in Task 2."""
+
+    doc_id: str
+    kind: str  # "question" or "answer"
+    parent_id: str  # the question of an answer; "" for a question
+    title: str  # HTML; "" for an answer
+    body: str  # HTML with the formula ids
+    text: str  # title and body as plain text, formulas as $latex$
+    tags: str  # separated by spaces; "" for an answer
+    accepted_answer_id: str  # "" if the question has none
+    score: int | None  # votes
+    date: str | None
+
+    def default_text(self) -> str:
+        return self.text
+
+
+class ARQMathFormula(NamedTuple):
+    """A formula of a post, from the table of LaTeX."""
+
+    doc_id: str  # the formula's id
+    post_id: str
+    thread_id: str  # the question of that post
+    type: str  # "title", "question", "answer" or "comment"
+    visual_id: str  # shared by visually identical formulas; "" if the table has none
+    latex: str
+
+    def default_text(self) -> str:
+        return self.latex
+
+
+class Task1Query(NamedTuple):
+    """A topic of tasks 1 and 3: a question whose answers are searched for."""
+
+    query_id: str
+    title: str  # HTML with the formula ids
+    body: str  # HTML with the formula ids
+    tags: str  # separated by spaces
+    text: str  # title and body as plain text, formulas as $latex$
+
+    def default_text(self) -> str:
+        return self.text
+
+
+class Task2Query(NamedTuple):
+    """A topic of Task 2: a formula within its question."""
+
+    query_id: str
+    title: str
+    body: str
+    tags: str
+    text: str
+    formula_id: str  # of the formula that is searched for, in title or body: q_6
+    latex: str  # of that formula, without dollars
+    topic_id: str  # query_id of the topic of Task 1 with the same question
+
+    def default_text(self) -> str:
+        return self.latex
+
+
+class ARQMathQrel(NamedTuple):
+    """A judgment: of a post in Task 1, a formula or visual id in Task 2, an answer of the pool in Task 3."""
+
+    query_id: str
+    doc_id: str
+    relevance: int
+    iteration: str
+
 
 BATCH = 5000
 """Documents of one commit."""
 
 _WHOLE = 1  # the file's user_version when it is complete
 _ASKED_AT_ONCE = 900  # SQLite's smallest limit of parameters is 999
-
-_SCHEMA = "CREATE TABLE IF NOT EXISTS doc (number INTEGER PRIMARY KEY, id TEXT NOT NULL, record BLOB NOT NULL)"
 
 
 class DocumentStore(Docstore):  # type: ignore[misc]
@@ -90,12 +155,14 @@ class DocumentStore(Docstore):  # type: ignore[misc]
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._open() as connection:
-            connection.execute(_SCHEMA)
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS doc (number INTEGER PRIMARY KEY, id TEXT NOT NULL, record BLOB NOT NULL)"
+            )
             done = _count(connection)
             total = self._count_hint() if self._count_hint else None
             documents = ir_datasets.log.easy().pbar(self._read(), self.path.stem, unit="doc", total=total)
             rows = enumerate(itertools.islice(documents, done, None), done)
-            packed = ((number, doc.doc_id, _pack(doc)) for number, doc in rows)
+            packed = ((number, document.doc_id, _packed(document)) for number, document in rows)
             while batch := list(itertools.islice(packed, BATCH)):
                 with connection:  # concurrent builds write the same rows
                     connection.executemany("INSERT OR IGNORE INTO doc VALUES (?, ?, ?)", batch)
@@ -110,16 +177,16 @@ class DocumentStore(Docstore):  # type: ignore[misc]
             marks = ",".join("?" * len(some))
             yield from self._select(f"SELECT record FROM doc WHERE id IN ({marks}) ORDER BY number", some)
 
-    def read_places(self, places: range) -> Iterator[Any]:
+    def read_range(self, numbers: range) -> Iterator[Any]:
         """Read the documents at some positions, in that order."""
-        if not places:
+        if not numbers:
             return
-        order = "DESC" if places.step < 0 else "ASC"
+        order = "DESC" if numbers.step < 0 else "ASC"
         query = f"SELECT record FROM doc WHERE number BETWEEN ? AND ? AND (number - ?) % ? = 0 ORDER BY number {order}"
-        limits = (min(places[0], places[-1]), max(places[0], places[-1]), places[0], abs(places.step))
-        yield from self._select(query, limits)
+        first, last = numbers[0], numbers[-1]
+        yield from self._select(query, (min(first, last), max(first, last), first, abs(numbers.step)))
 
-    def __iter__(self) -> StoredDocuments:
+    def __iter__(self) -> "StoredDocuments":
         return StoredDocuments(self, range(self.count()))
 
     def count(self) -> int:
@@ -172,24 +239,24 @@ class DocumentStore(Docstore):  # type: ignore[misc]
 class StoredDocuments:
     """The documents of a store in order, sliced like a list, or by fractions such as ``[:1/3]`` as in ir_datasets."""
 
-    def __init__(self, store: DocumentStore, places: range) -> None:
-        self._store, self._places = store, places
+    def __init__(self, store: DocumentStore, numbers: range) -> None:
+        self._store, self._numbers = store, numbers
         self._documents: Iterator[Any] | None = None
 
-    def __iter__(self) -> StoredDocuments:
+    def __iter__(self) -> "StoredDocuments":
         return self
 
     def __next__(self) -> Any:
         if self._documents is None:
-            self._documents = self._store.read_places(self._places)
+            self._documents = self._store.read_range(self._numbers)
         return next(self._documents)
 
     def __getitem__(self, key: slice | int) -> Any:
         if isinstance(key, slice):
-            start, stop = (int(x * len(self._places)) if isinstance(x, float) else x for x in (key.start, key.stop))
-            return StoredDocuments(self._store, self._places[start : stop : key.step])
-        place = self._places[key]
-        return next(self._store.read_places(range(place, place + 1)))
+            start, stop = (int(x * len(self._numbers)) if isinstance(x, float) else x for x in (key.start, key.stop))
+            return StoredDocuments(self._store, self._numbers[start : stop : key.step])
+        number = self._numbers[key]
+        return next(self._store.read_range(range(number, number + 1)))
 
 
 def _here() -> tuple[int, int]:
@@ -197,7 +264,7 @@ def _here() -> tuple[int, int]:
     return os.getpid(), threading.get_ident()
 
 
-def _pack(document: Any) -> bytes:
+def _packed(document: Any) -> bytes:
     return zlib.compress(json.dumps(list(document), ensure_ascii=False).encode("utf-8", "surrogatepass"), 1)
 
 
@@ -208,10 +275,10 @@ def _count(connection: sqlite3.Connection) -> int:
 DocumentKind = Literal["posts", "questions", "answers", "formulas"]
 """The documents of a dataset."""
 
-_ROW = {
-    "posts": re.compile(rb'PostTypeId="[12]"'),
-    "questions": re.compile(rb'PostTypeId="1"'),
-    "answers": re.compile(rb'PostTypeId="2"'),
+_MARKS = {
+    "posts": (b'PostTypeId="1"', b'PostTypeId="2"'),
+    "questions": (b'PostTypeId="1"',),
+    "answers": (b'PostTypeId="2"',),
 }
 _GRADES = {
     3: "high: answers the question in full, or the formula is as good as an exact match",
@@ -241,7 +308,10 @@ class ARQMathDocs(BaseDocs):  # type: ignore[misc]
         """Return the store of documents by id; it is in ir_datasets' home and built when first used."""
         collection = locate(self._dataset)
         files = collection.need_latex_tables() if self._kind == "formulas" else (collection.posts_file,)
-        name = store_name(files, self._kind)
+        # named by the paths, sizes and times of the files, so that changed files get another store
+        state = ((file, file.stat()) for file in files)
+        key = "".join(f"{file.resolve()} {stat.st_size} {stat.st_mtime_ns} " for file, stat in state) + __version__
+        name = f"{self._kind}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.sqlite"
         path = Path(ir_datasets.util.home_path()) / "arqmath-docstores" / name
         return DocumentStore(path, self._read, self.docs_cls(), self._count)
 
@@ -261,14 +331,26 @@ class ARQMathDocs(BaseDocs):  # type: ignore[misc]
         if self._kind == "formulas":
             for row in collection.formulas():
                 yield ARQMathFormula(row.id, row.post_id, row.thread_id, row.type, row.visual_id, row.formula)
-        else:
-            yield from map(document, getattr(collection, self._kind)())
+            return
+        for post in getattr(collection, self._kind)():
+            yield ARQMathDoc(
+                doc_id=post.id,
+                kind=post.kind,
+                parent_id=post.parent_id,
+                title=post.title,
+                body=post.body,
+                text=plain_text(post_from_html(post.body, post.title)),
+                tags=" ".join(post.tags),
+                accepted_answer_id=post.accepted_answer_id,
+                score=post.score,
+                date=post.date,
+            )
 
     def _count(self) -> int:
         collection = locate(self._dataset)
         if self._kind == "formulas":
             return sum(1 for _ in collection.formulas())
-        return count_posts(collection.posts_file, self._kind)
+        return count_rows(collection.posts_file, *_MARKS[self._kind])
 
 
 class ARQMathQueries(BaseQueries):  # type: ignore[misc]
@@ -345,43 +427,6 @@ class ARQMathTraining:
         return locate(self._dataset).links()
 
 
-def document(post: Post) -> ARQMathDoc:
-    return ARQMathDoc(
-        doc_id=post.id,
-        kind=post.kind,
-        parent_id=post.parent_id,
-        title=post.title,
-        body=post.body,
-        text=plain_text(post_from_html(post.body, post.title)),
-        tags=" ".join(post.tags),
-        accepted_answer_id=post.accepted_answer_id,
-        score=post.score,
-        date=post.date,
-    )
-
-
-def count_posts(file: Path, kind: DocumentKind) -> int:
-    """Count the rows of a dump (plain or gzipped) by type without parsing them, so bad rows are included."""
-    row = _ROW[kind]
-    count, rest = 0, b""
-    for chunk in read_chunks(file):
-        data = rest + chunk
-        matches = list(row.finditer(data))
-        count += len(matches)
-        rest = data[max(len(data) - 20, matches[-1].end() if matches else 0) :]
-    return count
-
-
-def store_name(files: Iterable[Path], kind: DocumentKind) -> str:
-    """Name the store of the documents of files by their paths, sizes and times, so that changed files get another."""
-    state = ((file, file.stat()) for file in files)
-    key = "".join(f"{file.resolve()} {stat.st_size} {stat.st_mtime_ns} " for file, stat in state) + __version__
-    return f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.sqlite"
-
-
-YEARS = ("2020", "2021", "2022", "sample")
-
-
 CITATION = """@inproceedings{Mansouri2022ARQMath3,
   author    = {Behrooz Mansouri and V{\\'i}t Novotn{\\'y} and Anurag Agarwal and Douglas W. Oard and Richard Zanibbi},
   title     = {Overview of {ARQMath-3} (2022): Third {CLEF} Lab on Answer Retrieval for Questions on Math
@@ -436,57 +481,46 @@ class Documentation:
         return CITATION
 
 
-class _Definition(NamedTuple):
-    """The parts of a dataset; ``task`` is 0 for documents only."""
+def _datasets() -> Iterator[tuple[str, ir_datasets.Dataset]]:
+    """Define each dataset: its id and its parts."""
 
-    kind: DocumentKind
-    about: str
-    year: str = ""
-    task: Task | Literal[0] = 0
-    judged: Judged = "formula"
+    def dataset(name: str, kind: DocumentKind, about: str, *parts: Any) -> tuple[str, ir_datasets.Dataset]:
+        made = ir_datasets.Dataset(ARQMathDocs(name, kind), Documentation(about), *parts)
+        return name, ir_datasets.Dataset(MetadataComponent(name, made, PublishedMetadata(kind)), made)
 
+    def task(name: str, kind: DocumentKind, about: str, judged: Judged = "formula") -> tuple[str, ir_datasets.Dataset]:
+        year, number = name.split("/")[1], cast("Task", int(name.split("/")[2][-1]))
+        return dataset(name, kind, about, ARQMathQueries(name, year, number), ARQMathQrels(name, year, number, judged))
 
-def _define() -> dict[str, _Definition]:
-    defined: dict[str, _Definition] = {}
     for top in ("arqmath", "arqmath/sample"):
-        defined[top] = _Definition("posts", "All questions and answers of Math Stack Exchange, 2010 to 2018.")
-        defined[f"{top}/questions"] = _Definition("questions", "The questions.")
-        defined[f"{top}/answers"] = _Definition("answers", "The answers.")
-        defined[f"{top}/formulas"] = _Definition("formulas", "The formulas of the posts, as LaTeX with visual ids.")
-    for year in YEARS:
+        yield dataset(
+            top, "posts", "All questions and answers of Math Stack Exchange, 2010 to 2018.", ARQMathTraining(top)
+        )
+        yield dataset(f"{top}/questions", "questions", "The questions.")
+        yield dataset(f"{top}/answers", "answers", "The answers.")
+        yield dataset(f"{top}/formulas", "formulas", "The formulas of the posts, as LaTeX with visual ids.")
+    for year in (*YEARS, "sample"):
         top = f"arqmath/{year}"
-        defined[f"{top}/task1"] = _Definition("answers", f"Answer retrieval, {year}.", year, 1)
-        defined[f"{top}/task2"] = _Definition("posts", f"Formula search, {year}; formulas are judged.", year, 2)
-        about = f"Formula search, {year}; visually distinct formulas are judged, as in the official results."
-        defined[f"{top}/task2/visual"] = _Definition("posts", about, year, 2, "visual")
-    defined["arqmath/2022/task3"] = _Definition("answers", "Open domain question answering, 2022.", "2022", 3)
-    del defined["arqmath/sample/task2/visual"]  # the sample's formulas are judged one by one
-    return defined
+        yield task(f"{top}/task1", "answers", f"Answer retrieval, {year}.")
+        yield task(f"{top}/task2", "posts", f"Formula search, {year}; formulas are judged.")
+        if year != "sample":  # whose formulas are judged one by one
+            about = f"Formula search, {year}; visually distinct formulas are judged, as in the official results."
+            yield task(f"{top}/task2/visual", "posts", about, "visual")
+    yield task("arqmath/2022/task3", "answers", "Open domain question answering, 2022.")
 
 
-_DEFINITIONS: Mapping[str, _Definition] = _define()
+_DATASETS: Mapping[str, ir_datasets.Dataset] = dict(_datasets())
 
-DATASETS: tuple[str, ...] = tuple(_DEFINITIONS)
+DATASETS: tuple[str, ...] = tuple(_DATASETS)
 """The ids of all datasets."""
 
 
 def register() -> None:
     """Register ``arqmath/…`` with ir_datasets; idempotent, without reading or downloading anything."""
     known = set(ir_datasets.registry)
-    for name, definition in _DEFINITIONS.items():
+    for name, dataset in _DATASETS.items():
         if name not in known:
-            ir_datasets.registry.register(name, _dataset(name, definition))
-
-
-def _dataset(name: str, definition: _Definition) -> ir_datasets.Dataset:
-    kind, about, year, task, judged = definition
-    parts = [ARQMathDocs(name, kind), Documentation(about)]
-    if task:
-        parts += [ARQMathQueries(name, year, task), ARQMathQrels(name, year, task, judged)]
-    elif kind == "posts":
-        parts.append(ARQMathTraining(name))
-    dataset = ir_datasets.Dataset(*parts)
-    return ir_datasets.Dataset(MetadataComponent(name, dataset, PublishedMetadata(kind)), dataset)
+            ir_datasets.registry.register(name, dataset)
 
 
 register()

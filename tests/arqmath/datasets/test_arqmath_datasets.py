@@ -11,8 +11,14 @@ import pytest
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.arqmath import ARQMathError, MissingFileError, register_arqmath
-from pyterrier_mathamr.arqmath.datasets.definitions import DATASETS, register
-from pyterrier_mathamr.arqmath.datasets.records import ARQMathDoc, ARQMathFormula, Task1Query, Task2Query
+from pyterrier_mathamr.arqmath.datasets.definitions import (
+    DATASETS,
+    ARQMathDoc,
+    ARQMathFormula,
+    Task1Query,
+    Task2Query,
+    register,
+)
 
 ANSWER = '<p>Since <span class="math-container" id="2">3-2=1</span> is positive.</p>'
 BODY = '<p>Is <span class="math-container" id="q_2">$a<b$</span> &amp; true?</p>'

@@ -10,8 +10,7 @@ import pytest
 
 from pyterrier_mathamr.arqmath import ARQMathError
 from pyterrier_mathamr.arqmath.datasets import definitions
-from pyterrier_mathamr.arqmath.datasets.definitions import DocumentStore
-from pyterrier_mathamr.arqmath.datasets.records import ARQMathDoc
+from pyterrier_mathamr.arqmath.datasets.definitions import ARQMathDoc, DocumentStore
 
 DOCS = [
     ARQMathDoc(str(100 + i), "answer", "7", "", f"<p>{i} ≤ \ud835</p>", f"{i}", "", "", None if i % 2 else -i, None)
