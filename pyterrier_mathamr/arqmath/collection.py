@@ -13,7 +13,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import pandas as pd
 
@@ -91,7 +91,11 @@ class ARQMathCollection(ByPath):
 
         An answer also has ``parent``, the id of its question, whose title a ``SearchEngine`` reads before the answer.
         """
-        return map(_document, self.posts())
+        return (
+            {"docno": post.id, "title": post.title, "html": post.body}
+            | ({"parent": post.parent_id} if post.parent_id else {})
+            for post in self.posts()
+        )
 
     def count_posts(self) -> int:
         """Count the rows of the dump without reading them, bad rows included."""
@@ -132,7 +136,9 @@ class ARQMathCollection(ByPath):
         Raises:
             MissingFileError: the folder has no tables of the formulas as LaTeX.
         """
-        return _each_once(row for table in self.need_latex_tables() for row in read_formula_table(table))
+        seen = SeenIds()
+        rows = (row for table in self.need_latex_tables() for row in read_formula_table(table))
+        return (row for row in rows if seen.add(row.id))
 
     def visual_ids(self) -> dict[FormulaId, str]:
         """Read the visual id of each formula that has one (5 GB of memory for the whole release).
@@ -166,8 +172,8 @@ class ARQMathCollection(ByPath):
 
     def topic_tables(self, year: int | str) -> TopicTables:
         """Return the tables of the formulas in the topics of a year; a missing one is an empty tuple."""
-        found = (self._release.find(topic_table_patterns(str(year), kind)) for kind in ("latex", "slt", "opt"))
-        return TopicTables(*((file,) if file else () for file in found))
+        files = (self._release.find(topic_table_patterns(str(year), kind)) for kind in ("latex", "slt", "opt"))
+        return TopicTables(*((file,) if file else () for file in files))
 
     def qrels_file(
         self, year: int | str, task: Task = 1, *, judged: Judged = "formula", complete: bool = False
@@ -215,8 +221,16 @@ class ARQMathCollection(ByPath):
         order of the answers (MathAMR+, section 3.4); or each answer with its question, if the dump has no accepted
         answers. The dump is read twice, in constant memory.
         """
-        file = self._release.find(PAIRS)
-        return read_pairs(file) if file else self._pairs_of_posts()
+        if file := self._release.find(PAIRS):
+            yield from read_pairs(file)
+            return
+        accepted = SeenIds()
+        for question in self.questions():
+            if question.accepted_answer_id:
+                accepted.add(question.accepted_answer_id)
+        for answer in self.answers():
+            if answer.parent_id and (not accepted or answer.id in accepted):
+                yield Pair(answer.parent_id, answer.id)
 
     def links(self) -> Iterator[Link]:
         """Read the duplicate and related links between questions; see :func:`read_links`.
@@ -231,29 +245,9 @@ class ARQMathCollection(ByPath):
         packed = self._release.find(patterns)
         return f"Unpack {packed}: mathamr arqmath convert {self.path}" if packed else ""
 
-    def _pairs_of_posts(self) -> Iterator[Pair]:
-        accepted = SeenIds()
-        for question in self.questions():
-            if question.accepted_answer_id:
-                accepted.add(question.accepted_answer_id)
-        for answer in self.answers():
-            if answer.parent_id and (not accepted or answer.id in accepted):
-                yield Pair(answer.parent_id, answer.id)
-
-
-def _document(post: Post) -> dict[str, str]:
-    document = {"docno": post.id, "title": post.title, "html": post.body}
-    return {**document, "parent": post.parent_id} if post.parent_id else document
-
-
-def _each_once(rows: Iterator[FormulaRow]) -> Iterator[FormulaRow]:
-    seen = SeenIds()
-    return (row for row in rows if seen.add(row.id))
-
 
 Split = Literal["train", "validation", "test"]
-SPLITS: tuple[Split, ...] = ("train", "validation", "test")
-_SPLIT = one_of(*SPLITS)
+_SPLIT = one_of(*get_args(Split))
 
 
 def known_item_split(question_id: DocNo) -> Split:
@@ -358,13 +352,13 @@ def locate(dataset: str) -> ARQMathCollection:
 
     variable = os.environ.get("ARQMATH_HOME")
     default = Path(home_path()) / "arqmath"
-    place = _named[0] if _named else Path(variable).expanduser() if variable else default
-    if not place.is_dir():
+    folder = _named[0] if _named else Path(variable).expanduser() if variable else default
+    if not folder.is_dir():
         named = f"register_arqmath was given {_named[0]}" if _named else "register_arqmath was not called"
-        places = f"{named}, ARQMATH_HOME is {variable or 'not set'}, and {default} was looked for"
         raise ARQMathError(
-            f"{dataset} needs a local copy of the ARQMath release, and there is none ({places}). Download Posts.V1.3, "
-            f"the formula tables, topics and judgments from {DOWNLOAD_PAGE} into one folder. Then set ARQMATH_HOME to "
-            "it, or call pyterrier_mathamr.register_arqmath(folder)."
+            f"{dataset} needs a local copy of the ARQMath release, and there is none ({named}, ARQMATH_HOME is "
+            f"{variable or 'not set'}, and {default} was looked for). Download Posts.V1.3, the formula tables, topics "
+            f"and judgments from {DOWNLOAD_PAGE} into one folder. Then set ARQMATH_HOME to it, or call "
+            "pyterrier_mathamr.register_arqmath(folder)."
         )
-    return ARQMathCollection(place)
+    return ARQMathCollection(folder)

@@ -112,7 +112,7 @@ def read_chunks(path: Path) -> Iterator[bytes]:
         except EOFError:
             pass  # the reader of the rows reports the missing tail
         except (gzip.BadGzipFile, zlib.error) as error:
-            raise ARQMathError(f"{path}:{1}: this is not a gzip file ({error})") from error
+            raise ARQMathError(f"{path}:1: this is not a gzip file ({error})") from error
     if chunk:
         yield bytes(chunk)
 
@@ -140,7 +140,7 @@ def _pieces(path: Path, report: BadRows) -> Iterator[tuple[int, bytes, bool]]:
     if found:
         yield line, rest, True
     elif not head or not (root := _ROOT.search(head)) or root[1].lower() not in (b"posts", b"postlinks"):
-        raise ARQMathError(f"{path}:{1}: this is not a dump of posts or links: it has no <row …/>")
+        raise ARQMathError(f"{path}:1: this is not a dump of posts or links: it has no <row …/>")
     elif not (_TAIL.search(rest) or head.rstrip().endswith(b"/>")):
         report("P106", line, _excerpt(rest))
 
@@ -159,12 +159,12 @@ class SeenIds:
 
     def add(self, item: str) -> bool:
         """Add an id; return whether it is new."""
-        place = _place(item)
-        if place is None:
+        number = _short_number(item)
+        if number is None:
             before = len(self._others)
             self._others.add(item)
             return len(self._others) > before
-        byte, bit = place >> 3, 1 << (place & 7)
+        byte, bit = number >> 3, 1 << (number & 7)
         bits = self._bits
         if byte >= len(bits):
             bits.extend(bytes(byte + 1 - len(bits)))
@@ -174,17 +174,17 @@ class SeenIds:
         return True
 
     def __contains__(self, item: str) -> bool:
-        place = _place(item)
-        if place is None:
+        number = _short_number(item)
+        if number is None:
             return item in self._others
-        byte = place >> 3
-        return byte < len(self._bits) and bool(self._bits[byte] >> (place & 7) & 1)
+        byte = number >> 3
+        return byte < len(self._bits) and bool(self._bits[byte] >> (number & 7) & 1)
 
     def __bool__(self) -> bool:
         return bool(self._bits or self._others)
 
 
-def _place(item: str) -> int | None:
+def _short_number(item: str) -> int | None:
     """Return the bit of an id, or ``None`` for one that is not a number in canonical form."""
     if item.isdigit() and len(item) <= 8 and item.isascii() and (item[0] != "0" or item == "0"):
         return int(item)
@@ -344,8 +344,7 @@ def read_links(path: str | Path) -> Iterator[Link]:
     """Read the links between questions: ``links.tsv``, or ``PostLinks.V1.3.xml`` of the release."""
     path = Path(path)
     with BadRows(path) as report:
-        rows = _xml_links(path, report) if ".xml" in path.suffixes else _tsv_links(path)
-        for line, question, related, kind, title in rows:
+        for line, question, related, kind, title in _rows_of_links(path, report):
             if not question or not related:
                 report("L401", line, repr(f"{question} {related}"))
             elif kind not in _LINK_KINDS:
@@ -354,25 +353,25 @@ def read_links(path: str | Path) -> Iterator[Link]:
                 yield Link(question, related, _LINK_KINDS[kind], title)
 
 
-def _xml_links(path: Path, report: BadRows) -> Iterator[tuple[int, str, str, str, str]]:
-    for line, row in read_rows(path, report):
-        # PostLinkTypeId in the organizers' description, LinkTypeId in the file
-        kind = row.get("LinkTypeId") or row.get("PostLinkTypeId") or ""
-        yield line, row.get("PostId", "").strip(), row.get("RelatedPostId", "").strip(), kind.strip(), ""
-
-
-def _tsv_links(path: Path) -> Iterator[tuple[int, str, str, str, str]]:
-    for line, columns in _table_rows(path, ("question_id", "related_question_id", "type", "related_title")):
-        question, related, kind, title, *_ = (*columns, "", "", "", "")
-        yield line, question, related, kind, title
+def _rows_of_links(path: Path, report: BadRows) -> Iterator[tuple[int, str, str, str, str]]:
+    """Yield line, question, related question, type and title of each link."""
+    if ".xml" in path.suffixes:
+        for line, row in read_rows(path, report):
+            # PostLinkTypeId in the organizers' description, LinkTypeId in the file
+            kind = row.get("LinkTypeId") or row.get("PostLinkTypeId") or ""
+            yield line, row.get("PostId", "").strip(), row.get("RelatedPostId", "").strip(), kind.strip(), ""
+    else:
+        for line, columns in _table_rows(path, ("question_id", "related_question_id", "type", "related_title")):
+            question, related, kind, title, *_ = (*columns, "", "", "", "")
+            yield line, question, related, kind, title
 
 
 def _table_rows(path: Path, header: tuple[str, ...]) -> Iterator[tuple[int, list[str]]]:
     """Yield line number and columns of each line of a tab-separated file below its header; skip blank lines."""
     with open_text(path) as stream:
-        found = tuple(stream.readline().rstrip("\r\n").split("\t"))
-        if found[: len(header)] != header:
-            raise ARQMathError(f"{path}:{1}: the header is {found[:6]}, expected {header}")
+        first = tuple(stream.readline().rstrip("\r\n").split("\t"))
+        if first[: len(header)] != header:
+            raise ARQMathError(f"{path}:1: the header is {first[:6]}, expected {header}")
         for line, text in enumerate(stream, 2):
             if text.strip():
                 yield line, text.rstrip("\r\n").split("\t")

@@ -18,7 +18,7 @@ import shutil
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Literal, NamedTuple
@@ -84,10 +84,10 @@ def packed_table_patterns(kind: Representation) -> Patterns:
 def topic_patterns(year: str, task: Task) -> Patterns:
     """Return the names of the topics of a year; Task 3 shares the topics of Task 1."""
     _TASK.check("task", task)
-    of = 2 if task == 2 else 1
+    number = 2 if task == 2 else 1
     # The names of 2020 have no task; the files differ in their version.
-    plain = {(1, "2020"): (r"Topics_V2\.0\.xml",), (2, "2020"): (r"Topics_V1\.1\.xml",)}.get((of, year), ())
-    return (rf"Topics_Task{of}_{re.escape(year)}{_VERSION}\.xml(\.gz)?", *plain)
+    plain = {(1, "2020"): (r"Topics_V2\.0\.xml",), (2, "2020"): (r"Topics_V1\.1\.xml",)}.get((number, year), ())
+    return (rf"Topics_Task{number}_{re.escape(year)}{_VERSION}\.xml(\.gz)?", *plain)
 
 
 def topic_table_patterns(year: str, kind: Representation) -> Patterns:
@@ -107,8 +107,24 @@ def qrels_patterns(year: str, task: Task, judged: Judged = "formula") -> Pattern
     _TASK.check("task", task)
     _JUDGED.check("judged", judged)
     y = re.escape(year)
+    if task == 2 and judged == "visual":
+        return (
+            rf"qrels\.arqmath-{y}-task2\.visual_id(\.v\d+)?\.txt",
+            rf"qrels\.arqmath-{y}-task2-official\.v3\.txt",
+            rf"qrel_task2_{y}_official\.tsv",
+            rf"qrel_task2_official_{y}_visual_id\.tsv",
+            rf"qrel_task2_{y}_test_official_evaluation\.tsv",
+            rf"qrel_task2_{y}_(visual_id|all)\.tsv",
+        )
     if task == 2:
-        return _visual_patterns(y) if judged == "visual" else _formula_patterns(y)
+        return (
+            rf"qrels\.arqmath-{y}-task2(\.formula_id)?\.txt",
+            rf"qrel_task2_{y}_formula_id\.tsv",
+            *((r"qrel_task2\.tsv",) if y == "2020" else ()),  # in the folder qrel_with_formula_ids
+            rf"qrels\.arqmath-{y}-task2\.formula_id\.all\.txt",
+            rf"qrel_task2_{y}_all_formula_id\.tsv",
+            *((r"qrel_task2_all\.tsv",) if y == "2020" else ()),
+        )
     return (
         rf"qrels\.arqmath-{y}-task{task}\.txt",
         rf"qrel_task{task}_{y}_official(_complete)?(\.tsv)?",
@@ -119,28 +135,7 @@ def qrels_patterns(year: str, task: Task, judged: Judged = "formula") -> Pattern
     )
 
 
-def _formula_patterns(y: str) -> Patterns:
-    return (
-        rf"qrels\.arqmath-{y}-task2(\.formula_id)?\.txt",
-        rf"qrel_task2_{y}_formula_id\.tsv",
-        *((r"qrel_task2\.tsv",) if y == "2020" else ()),  # in the folder qrel_with_formula_ids
-        rf"qrels\.arqmath-{y}-task2\.formula_id\.all\.txt",
-        rf"qrel_task2_{y}_all_formula_id\.tsv",
-        *((r"qrel_task2_all\.tsv",) if y == "2020" else ()),
-    )
-
-
-def _visual_patterns(y: str) -> Patterns:
-    return (
-        rf"qrels\.arqmath-{y}-task2\.visual_id(\.v\d+)?\.txt",
-        rf"qrels\.arqmath-{y}-task2-official\.v3\.txt",
-        rf"qrel_task2_{y}_official\.tsv",
-        rf"qrel_task2_official_{y}_visual_id\.tsv",
-        rf"qrel_task2_{y}_test_official_evaluation\.tsv",
-        rf"qrel_task2_{y}_(visual_id|all)\.tsv",
-    )
-
-
+Reader = Literal["posts", "pairs", "links", "table", "topics", "qrels"]
 State = Literal["present", "packed", "missing", "incomplete"]
 
 YEARS = ("2020", "2021", "2022")
@@ -159,11 +154,11 @@ class Release:
     @cached_property
     def files(self) -> tuple[Path, ...]:
         """List the files below the folder in order, except for runs, old versions and hidden folders."""
-        found = []
+        files = []
         for folder, folders, names in os.walk(self.path):
             folders[:] = sorted(f for f in folders if not f.startswith(".") and f.lower() not in _PASSED_OVER)
-            found += [Path(folder, name) for name in sorted(names)]
-        return tuple(found)
+            files += [Path(folder, name) for name in sorted(names)]
+        return tuple(files)
 
     def find(self, patterns: Patterns, *, complete: bool = False) -> Path | None:
         """Return the best file whose name one of the patterns matches, or ``None``."""
@@ -172,15 +167,19 @@ class Release:
             matching = [file for file in self.files if rule.fullmatch(file.name.replace(".mini.", "."))]
             minis = [file for file in matching if ".mini." in file.name]
             chosen = [file for file in matching if file not in minis] if complete else minis or matching
-            if chosen:
-                return max(chosen, key=lambda file: _version(file.name))
+            if chosen:  # the latest version, by the numbers in the names: V1.10 is after V1.9
+                return max(chosen, key=lambda file: tuple(map(int, re.findall(r"\d+", file.name))))
         return None
 
     def need(self, what: str, patterns: Patterns, *, complete: bool = False, hint: str = "") -> Path:
         """Return the file of :meth:`find`."""
         file = self.find(patterns, complete=complete)
         if file is None:
-            raise MissingFileError(what, self.path, tuple(_readable(patterns)), hint)
+            names = []
+            for pattern in patterns:  # as Posts.V*.xml
+                name = re.sub(r"\(\[\._\]V\[\\d\.\]\+\)\?|\[\\d\.\]\+|\\d\+", "*", pattern)
+                names.append(re.sub(r"\((?:[^()|]*)\)\?|\\", "", name))
+            raise MissingFileError(what, self.path, tuple(names), hint)
         return file
 
     def tables(self, kind: Representation) -> tuple[Path, ...]:
@@ -191,18 +190,6 @@ class Release:
             if folder and name and folder[1].lower() == kind:
                 versions.setdefault(int(folder[2] or 0), []).append((int(name[1]), file))
         return tuple(file for _, file in sorted(versions[max(versions)])) if versions else ()
-
-
-def _version(name: str) -> tuple[int, ...]:
-    """Return the numbers in a name such as ``Posts.V1.3.xml``, so that V1.10 sorts after V1.9."""
-    return tuple(int(number) for number in re.findall(r"\d+", name))
-
-
-def _readable(patterns: Iterable[str]) -> Iterable[str]:
-    """Convert patterns to readable names: ``Posts.V*.xml``."""
-    for pattern in patterns:
-        name = re.sub(r"\(\[\._\]V\[\\d\.\]\+\)\?|\[\\d\.\]\+|\\d\+", "*", pattern)
-        yield re.sub(r"\((?:[^()|]*)\)\?|\\", "", name)
 
 
 class Item(NamedTuple):
@@ -218,7 +205,7 @@ class Item(NamedTuple):
     """
 
     role: str
-    reader: Literal["posts", "pairs", "links", "table", "topics", "qrels"]
+    reader: Reader
     files: tuple[Path, ...]
     state: State
     needed: bool
@@ -227,14 +214,7 @@ class Item(NamedTuple):
 
 def inventory(folder: Path) -> list[Item]:
     """List the roles of the release with their files below a folder; only names are read."""
-    release = Release(folder)
-    return [
-        _one(release, "posts", "posts", POSTS, packed=PACKED_POSTS),
-        *(_tables(release, kind) for kind in _REPRESENTATIONS),
-        _one(release, "links between questions", "links", LINKS, needed=False, packed=PACKED_LINKS),
-        _one(release, "training pairs as a table", "pairs", PAIRS, needed=False),
-        *(item for year in YEARS for item in _of_year(release, year)),
-    ]
+    return list(_items(Release(folder)))
 
 
 def is_release(path: str | Path) -> bool:
@@ -242,50 +222,42 @@ def is_release(path: str | Path) -> bool:
     return Path(path).is_dir() and any(item.files for item in inventory(Path(path)))
 
 
-def _of_year(release: Release, year: str) -> Iterator[Item]:
-    tasks: tuple[Task, ...] = (1, 2)
-    for task in tasks:
-        yield _one(release, f"topics {year}, task {task}", "topics", topic_patterns(year, task))
+def _items(release: Release) -> Iterator[Item]:
+    def item(role: str, reader: Reader, patterns: Patterns, *, needed: bool = True, packed: Patterns = ()) -> Item:
+        # The complete judgments are checked, not the restricted ones in the same folder.
+        if file := release.find(patterns, complete=True) or release.find(patterns):
+            return Item(role, reader, (file,), "present", needed)
+        archive = release.find(packed)
+        return Item(role, reader, (archive,) if archive else (), "packed" if archive else "missing", needed)
+
+    yield item("posts", "posts", POSTS, packed=PACKED_POSTS)
     for kind in _REPRESENTATIONS:
-        patterns = topic_table_patterns(year, kind)
-        yield _one(release, f"formulas of the topics {year}, {kind}", "table", patterns, needed=False)
-    yield _one(release, f"judgments {year}, task 1", "qrels", qrels_patterns(year, 1))
+        role, files = f"formulas, {kind}", release.tables(kind)
+        numbers = {int(file.name.split(".")[0]) for file in files}
+        absent = sorted(set(range(1, max(numbers, default=0) + 1)) - numbers)
+        note = "no " + ", ".join(f"{number}.tsv" for number in absent[:5]) + (", …" if len(absent) > 5 else "")
+        if not files:
+            yield item(role, "table", (), packed=packed_table_patterns(kind))
+        elif absent:
+            yield Item(role, "table", files, "incomplete", True, note)
+        else:
+            yield Item(role, "table", files, "present", True)
+    yield item("links between questions", "links", LINKS, needed=False, packed=PACKED_LINKS)
+    yield item("training pairs as a table", "pairs", PAIRS, needed=False)
+    tasks: tuple[Task, ...] = (1, 2)
     judged: tuple[Judged, ...] = ("visual", "formula")
-    for what in judged:
-        role = f"judgments {year}, task 2, by {what} id"
-        yield _one(release, role, "qrels", qrels_patterns(year, 2, what), needed=what == "visual")
-    if year == "2022":
-        yield _one(release, "judgments 2022, task 3", "qrels", qrels_patterns(year, 3), needed=False)
-
-
-def _one(
-    release: Release,
-    role: str,
-    reader: Literal["posts", "pairs", "links", "table", "topics", "qrels"],
-    patterns: Patterns,
-    *,
-    needed: bool = True,
-    packed: Patterns = (),
-) -> Item:
-    # The complete judgments are checked, not the restricted ones in the same folder.
-    file = release.find(patterns, complete=True) or release.find(patterns)
-    if file:
-        return Item(role, reader, (file,), "present", needed)
-    archive = release.find(packed)
-    return Item(role, reader, (archive,) if archive else (), "packed" if archive else "missing", needed)
-
-
-def _tables(release: Release, kind: Representation) -> Item:
-    role, files = f"formulas, {kind}", release.tables(kind)
-    if not files:
-        archive = release.find(packed_table_patterns(kind))
-        return Item(role, "table", (archive,) if archive else (), "packed" if archive else "missing", True)
-    numbers = {int(file.name.split(".")[0]) for file in files}
-    absent = sorted(set(range(1, max(numbers) + 1)) - numbers)
-    if not absent:
-        return Item(role, "table", files, "present", True)
-    note = "no " + ", ".join(f"{number}.tsv" for number in absent[:5]) + (", …" if len(absent) > 5 else "")
-    return Item(role, "table", files, "incomplete", True, note)
+    for year in YEARS:
+        for task in tasks:
+            yield item(f"topics {year}, task {task}", "topics", topic_patterns(year, task))
+        for kind in _REPRESENTATIONS:
+            patterns = topic_table_patterns(year, kind)
+            yield item(f"formulas of the topics {year}, {kind}", "table", patterns, needed=False)
+        yield item(f"judgments {year}, task 1", "qrels", qrels_patterns(year, 1))
+        for what in judged:
+            role = f"judgments {year}, task 2, by {what} id"
+            yield item(role, "qrels", qrels_patterns(year, 2, what), needed=what == "visual")
+        if year == "2022":
+            yield item("judgments 2022, task 3", "qrels", qrels_patterns(year, 3), needed=False)
 
 
 _ONE_FILE: dict[str, Callable[[Path], IO[bytes]]] = {".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}
@@ -320,23 +292,21 @@ def unpack_release(folder: Path, output: Path | None = None, *, verbose: bool = 
     for archive in progress(packed_files(folder), "unpacking", "archives", verbose=verbose):
         target = output if output is not None else archive.parent
         target.mkdir(parents=True, exist_ok=True)
-        made += _unpack(archive, target)
-    return made
-
-
-def _unpack(archive: Path, target: Path) -> list[Path]:
-    fresh = target / f".{archive.name}.unpacking"
-    shutil.rmtree(fresh, ignore_errors=True)
-    content, ready = fresh / "content", fresh / "ready"
-    content.mkdir(parents=True)
-    ready.mkdir()
-    try:
-        _extract(archive, content)
-        return [_move(path, target / path.name) for path in _as_read(archive, content, ready)]
-    except _BROKEN as error:
-        raise _error(archive, str(error) or type(error).__name__) from error
-    finally:
+        fresh = target / f".{archive.name}.unpacking"
         shutil.rmtree(fresh, ignore_errors=True)
+        content = fresh / "content"
+        content.mkdir(parents=True)
+        try:
+            _extract(archive, content)
+            for path in _as_read(archive, content, fresh / "ready"):
+                made.append(target / path.name)
+                if not made[-1].exists():  # an existing file is kept
+                    move(path, made[-1])
+        except _BROKEN as error:
+            raise _error(archive, str(error) or type(error).__name__) from error
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+    return made
 
 
 def _extract(archive: Path, fresh: Path) -> None:
@@ -380,17 +350,10 @@ def _as_read(archive: Path, content: Path, ready: Path) -> list[Path]:
     if not tables:
         raise _error(archive, "it has no .tsv table")
     folder = ready / stem
-    folder.mkdir()
+    folder.mkdir(parents=True)
     for table in tables:
         move(table, folder / table.name)
     return [folder]
-
-
-def _move(path: Path, place: Path) -> Path:
-    """Move a file into place; an existing one is kept."""
-    if not place.exists():
-        move(path, place)
-    return place
 
 
 def _error(archive: Path, reason: str) -> ARQMathError:

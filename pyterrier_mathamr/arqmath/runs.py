@@ -25,7 +25,7 @@ import io
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import pandas as pd
 
@@ -45,14 +45,6 @@ _COLUMNS: dict[RunFormat, tuple[str, ...]] = {
 }
 _FORMAT = one_of(*_COLUMNS)
 _ITERATIONS = {"q0", "0", "_", "-", "iter"}  # in TREC's second column; no formula ids
-
-
-class _RunLine(NamedTuple):
-    qid: str
-    docno: str
-    post_id: str
-    score: float
-    run: str
 
 
 def read_run(path: str | Path, format: RunFormat | None = None) -> pd.DataFrame:
@@ -76,13 +68,9 @@ def read_run(path: str | Path, format: RunFormat | None = None) -> pd.DataFrame:
     """
     _FORMAT.or_none().check("format", format)
     rows = list(_run_lines(Path(path), format))
-    frame = pd.DataFrame(rows, columns=list(_RunLine._fields))
-    frame = frame.assign(_topic=pd.factorize(frame["qid"])[0])
-    frame = frame.sort_values(["_topic", "score"], ascending=[True, False], kind="stable").reset_index(drop=True)
-    frame = frame.assign(rank=frame.groupby("qid", sort=False).cumcount())
+    run = _ranked(pd.DataFrame(rows, columns=["qid", "docno", "score", "run", "post_id"]))
     columns = ["qid", "docno", "score", "rank", "run"]
-    of_formulas = len(frame) > 0 and bool((frame["post_id"] != "").any())
-    result: pd.DataFrame = frame[[*columns, "post_id"] if of_formulas else columns]
+    result: pd.DataFrame = run[[*columns, "post_id"] if (run["post_id"] != "").any() else columns]
     return result
 
 
@@ -115,26 +103,33 @@ def write_run(run: pd.DataFrame, path: str | Path, format: RunFormat = "trec", *
             reason = f"{shown} of topic {qid!r} cannot be written to a run file"
             rule = "it must be a number" if column == "score" else "white space separates its columns: give ids without"
             raise column_error(column, format, f"{reason}; {rule}")
-    ordered = run.assign(_topic=pd.factorize(run["qid"])[0], score=scores)
-    ordered = ordered.sort_values(["_topic", "score"], ascending=[True, False], kind="stable")
-    ordered = ordered.assign(rank=ordered.groupby("qid", sort=False).cumcount() + 1, iteration="Q0")
-    ordered = ordered.assign(run="_".join(name.split()) or "mathamr")
-    lines = ordered[list(_COLUMNS[format])].itertuples(index=False, name=None)
-    target = Path(path)
-    replace_file(target, "".join("\t".join(map(str, line)) + "\n" for line in lines).encode())
+    table = _ranked(run.assign(score=scores)).assign(iteration="Q0", run="_".join(name.split()) or "mathamr")
+    table["rank"] += 1
+    lines = table[list(_COLUMNS[format])].itertuples(index=False, name=None)
+    replace_file(Path(path), "".join("\t".join(map(str, line)) + "\n" for line in lines).encode())
 
 
-def _run_lines(path: Path, format: RunFormat | None) -> Iterator[_RunLine]:
-    """Read the good lines in the order of the file."""
+def _ranked(run: pd.DataFrame) -> pd.DataFrame:
+    """Order rows by topic, in order of appearance, and score, ties as they are; number them from 0."""
+    ordered = run.assign(_topic=pd.factorize(run["qid"])[0])
+    ordered = ordered.sort_values(["_topic", "score"], ascending=[True, False], kind="stable").reset_index(drop=True)
+    return ordered.drop(columns="_topic").assign(rank=ordered.groupby("qid", sort=False).cumcount())
+
+
+def _run_lines(path: Path, format: RunFormat | None) -> Iterator[tuple[str, str, float, str, str]]:
+    """Yield topic, id, score, run and post of the good lines in the order of the file."""
     seen: set[tuple[str, str]] = set()
     with BadRows(path) as report, open_text(path) as stream:
         for number, text in enumerate(stream, 1):
             cells = text.split()
             if not cells:
                 continue
-            if format is None and _has_answers(text):
-                raise ARQMathError(f"{path}:{number}: this is a submission to Task 3; read_answers reads it")
-            format = format or _format_of(cells)
+            if format is None:
+                columns = text.split("\t")
+                if len(columns) == 6 and columns[1].strip() == "1" and " " in columns[-1].strip():  # several words
+                    raise ARQMathError(f"{path}:{number}: this is a submission to Task 3; read_answers reads it")
+                if len(cells) in (5, 6):
+                    format = "task1" if len(cells) == 5 else "trec" if cells[1].lower() in _ITERATIONS else "task2"
             if format is None or len(cells) != len(_COLUMNS[format]):
                 report("R501", number, repr(text[:60]))
                 continue
@@ -146,21 +141,7 @@ def _run_lines(path: Path, format: RunFormat | None) -> Iterator[_RunLine]:
                 report("R503", number, f"topic {line['qid']}, id {line['docno']}")
             else:
                 seen.add((line["qid"], line["docno"]))
-                yield _RunLine(line["qid"], line["docno"], line.get("post_id", ""), score, line["run"])
-
-
-def _format_of(cells: list[str]) -> RunFormat | None:
-    if len(cells) == 5:
-        return "task1"
-    if len(cells) == 6:
-        return "trec" if cells[1].lower() in _ITERATIONS else "task2"
-    return None
-
-
-def _has_answers(line: str) -> bool:
-    """Return whether a line is one of Task 3: the last of six columns is a text of several words."""
-    columns = line.split("\t")
-    return len(columns) == 6 and columns[1].strip() == "1" and " " in columns[-1].strip()
+                yield line["qid"], line["docno"], score, line["run"], line.get("post_id", "")
 
 
 def column_error(column: str, format: str, reason: str) -> ARQMathError:
@@ -181,14 +162,6 @@ ANSWER_LIMIT = 1200
 """Limit of an answer of Task 3 in Unicode characters."""
 
 
-class _Answer(NamedTuple):
-    qid: QueryId
-    qanswer: str
-    score: float
-    run: str
-    sources: str
-
-
 def read_answers(path: str | Path) -> pd.DataFrame:
     """Read a submission to Task 3.
 
@@ -205,8 +178,7 @@ def read_answers(path: str | Path) -> pd.DataFrame:
     Raises:
         ARQMathError: a quotation mark that opens an answer is never closed.
     """
-    frame: pd.DataFrame = pd.DataFrame(list(_answers(Path(path))), columns=list(_Answer._fields))
-    return frame
+    return pd.DataFrame(list(_answers(Path(path))), columns=["qid", "qanswer", "score", "run", "sources"])
 
 
 def write_answers(answers: pd.DataFrame, path: str | Path, *, name: str = "mathamr") -> None:
@@ -235,17 +207,26 @@ def write_answers(answers: pd.DataFrame, path: str | Path, *, name: str = "matha
     run = "_".join(name.split()) or "mathamr"
     complete = answers.assign(**{key: value for key, value in (("score", 1.0), ("sources", run)) if key not in answers})
     complete = complete.fillna({"sources": run})
-    _check_answers(complete)
-    target = Path(path)
+    if len(twice := complete["qid"][complete["qid"].duplicated()]):
+        raise column_error("qid", "task3", f"topic {twice.iloc[0]} has more than one answer")
+    if pd.to_numeric(complete["score"], errors="coerce").isna().any():
+        raise column_error("score", "task3", "a value is missing or no number")
     table = io.StringIO()
     writer = csv.writer(table, delimiter="\t", lineterminator="\n")
     for row in complete.itertuples(index=False):
+        if not isinstance(row.qanswer, str) or not row.qanswer.strip():
+            raise column_error("qanswer", "task3", f"topic {row.qid} has no answer")
+        if len(row.qanswer) > ANSWER_LIMIT:
+            reason = f"topic {row.qid} has {len(row.qanswer):,} characters; the lab allows {ANSWER_LIMIT:,}"
+            raise column_error("qanswer", "task3", reason)
+        if any("\ud800" <= character <= "\udfff" for character in row.qanswer):
+            raise column_error("qanswer", "task3", f"topic {row.qid} has a lone surrogate")
         writer.writerow((row.qid, 1, row.score, run, row.sources, row.qanswer))
-    replace_file(target, table.getvalue().encode())
+    replace_file(Path(path), table.getvalue().encode())
 
 
-def _answers(path: Path) -> Iterator[_Answer]:
-    """Read the good lines in the order of the file."""
+def _answers(path: Path) -> Iterator[tuple[QueryId, str, float, str, str]]:
+    """Yield topic, answer, score, run and sources of the good lines in the order of the file."""
     seen: set[QueryId] = set()
     with BadRows(path) as report, open_text(path, newline="") as stream:
         rows = csv.reader(stream, delimiter="\t")
@@ -268,23 +249,6 @@ def _answers(path: Path) -> Iterator[_Answer]:
                     if len(answer) > ANSWER_LIMIT:
                         report("R505", rows.line_num, f"topic {topic}, {len(answer):,} characters")
                     seen.add(topic)
-                    yield _Answer(topic, answer, score, run, sources)
+                    yield topic, answer, score, run, sources
         except csv.Error as error:
             raise ARQMathError(f"{path}:{rows.line_num}: {error}: a quotation mark is never closed") from error
-
-
-def _check_answers(answers: pd.DataFrame) -> None:
-    """Check answers before they are written."""
-    twice = answers["qid"][answers["qid"].duplicated()]
-    if len(twice):
-        raise column_error("qid", "task3", f"topic {twice.iloc[0]} has more than one answer")
-    if pd.to_numeric(answers["score"], errors="coerce").isna().any():
-        raise column_error("score", "task3", "a value is missing or no number")
-    for row in answers.itertuples(index=False):
-        if not isinstance(row.qanswer, str) or not row.qanswer.strip():
-            raise column_error("qanswer", "task3", f"topic {row.qid} has no answer")
-        if len(row.qanswer) > ANSWER_LIMIT:
-            reason = f"topic {row.qid} has {len(row.qanswer):,} characters; the lab allows {ANSWER_LIMIT:,}"
-            raise column_error("qanswer", "task3", reason)
-        if any("\ud800" <= character <= "\udfff" for character in row.qanswer):
-            raise column_error("qanswer", "task3", f"topic {row.qid} has a lone surrogate")

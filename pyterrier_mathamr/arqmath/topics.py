@@ -72,7 +72,7 @@ def read_topics(path: str | Path) -> Iterator[Topic]:
     with open_binary(path) as stream:
         data = stream.read()
     if b"<Topic" not in data:
-        raise ARQMathError(f"{path}:{1}: this is not a file of topics: it has no <Topic …>")
+        raise ARQMathError(f"{path}:1: this is not a file of topics: it has no <Topic …>")
     seen: set[QueryId] = set()
     line, at = 1, 0
     with BadRows(path) as report:
@@ -147,10 +147,9 @@ def read_manual_topics(path: str | Path) -> pd.DataFrame:
         text = stream.read()
     rows: dict[QueryId, dict[str, object]] = {}
     with BadRows(path) as report:
-        is_list = text.lstrip().startswith("[")
-        for number, qid, terms, formulas in (
-            _json_choices(path, text, report) if is_list else _table_choices(path, text)
-        ):
+        is_json = text.lstrip().startswith("[")
+        choices = _json_choices(path, text, report) if is_json else _table_choices(path, text)
+        for number, qid, terms, formulas in choices:
             if not qid:
                 report("T201", number, "entry")
             elif qid in rows:
@@ -239,17 +238,14 @@ def read_topic_categories(path: str | Path) -> pd.DataFrame:
             if qid in rows:
                 raise ARQMathError(f"{path}:{number}: topic {qid} comes twice; remove one of the lines")
             rows[qid] = [value.lower() for value in given]
-    frame = pd.DataFrame([[qid, *given] for qid, given in rows.items()], columns=["qid", *TOPIC_CATEGORIES], dtype=str)
-    return frame
+    return pd.DataFrame([[qid, *given] for qid, given in rows.items()], columns=["qid", *TOPIC_CATEGORIES], dtype=str)
 
 
-NO_GRADES = {"5": "system failure", "6": "do not know"}
-"""Codes in the column of the grade that are not grades; read as grades they would be the highest."""
+_GRADES = {"0": 0, "1": 1, "2": 2, "3": 3}
+_NO_GRADES = ("5", "6")  # codes for a system failure and "do not know"; as grades they would be the highest
 
 Failures = Literal["drop", "zero"]
 """How lines with these codes are read: dropped, so that the answer is unjudged, or as grade 0."""
-
-_QREL_GRADES = {"0": 0, "1": 1, "2": 2, "3": 3}
 
 
 class Qrel(NamedTuple):
@@ -286,12 +282,10 @@ def read_qrels(path: str | Path, *, failures: Failures = "drop") -> Iterator[Qre
         ConfigError: ``failures`` has another value.
     """
     one_of("drop", "zero").check("failures", failures)
-    return _read_qrels(
-        Path(path), {**_QREL_GRADES, **dict.fromkeys(NO_GRADES, 0)} if failures == "zero" else _QREL_GRADES
-    )
+    return _qrels(Path(path), _GRADES | dict.fromkeys(_NO_GRADES, 0) if failures == "zero" else _GRADES)
 
 
-def _read_qrels(path: Path, grades: Mapping[str, int]) -> Iterator[Qrel]:
+def _qrels(path: Path, grades: Mapping[str, int]) -> Iterator[Qrel]:
     seen: set[tuple[str, str]] = set()
     dropped: Counter[str] = Counter()
     with BadRows(path) as report, open_text(path) as stream:
@@ -304,7 +298,7 @@ def _read_qrels(path: Path, grades: Mapping[str, int]) -> Iterator[Qrel]:
                 report("Q301", number, repr(line[:60]))
                 continue
             query, iteration, judged, grade = columns
-            if grade in NO_GRADES and grade not in grades:
+            if grade in _NO_GRADES and grade not in grades:
                 dropped[grade] += 1
             elif grade not in grades:
                 report("Q302", number, f"topic {query}, id {judged}, grade {grade[:20]!r}")
