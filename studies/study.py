@@ -27,7 +27,7 @@ from mathamr_systems.experiments.workdir import Artifacts
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.running.processes import Executor
 from pyterrier_mathamr.arqmath import LinkedQuestions
-from pyterrier_mathamr.arqmath.negatives import Miner
+from pyterrier_mathamr.arqmath.from_sources import Miner
 
 from .tables import REFERENCE, Key, Results
 

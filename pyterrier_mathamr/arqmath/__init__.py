@@ -7,8 +7,8 @@
     collection           a folder of the release: each file found by its name (release_files), read when asked for
       ├── datasets/      ``irds:arqmath/…`` for ir_datasets and PyTerrier
       └── sources        posts and training pairs of such a folder, of a pair file, or of own posts
-            └ from_sources  graphs of such posts, and models trained on such pairs; negatives: hard negatives for them
-    measures             nDCG', MAP', P'@10, Bpref; AR' and P'@1 of Task 3; visually distinct formulas
+            └ from_sources  graphs of such posts; models trained on such pairs, and hard negatives for them
+    measures             nDCG', MAP', P'@10, Bpref; AR' and P'@1 of Task 3; tables; visually distinct formulas
 
 Names are imported when they are first used. Importing the room itself only installs a finder that registers the
 datasets once ir_datasets is imported.

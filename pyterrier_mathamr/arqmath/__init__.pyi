@@ -20,6 +20,7 @@ from .errors import MissingFileError as MissingFileError
 from .errors import strictly as strictly
 from .from_sources import complete_store as complete_store
 from .from_sources import graphs_from_sources as graphs_from_sources
+from .from_sources import mine_negatives as mine_negatives
 from .from_sources import train_from_sources as train_from_sources
 from .from_sources import train_on_pairs as train_on_pairs
 from .measures import JUDGED as JUDGED
@@ -29,10 +30,10 @@ from .measures import TASK1_MEASURES as TASK1_MEASURES
 from .measures import TASK2_MEASURES as TASK2_MEASURES
 from .measures import TASK3_MEASURES as TASK3_MEASURES
 from .measures import VisualIdDeduplication as VisualIdDeduplication
+from .measures import markdown_table as markdown_table
 from .measures import parse_measure as parse_measure
 from .measures import task3_scores as task3_scores
 from .measures import visual_qrels as visual_qrels
-from .negatives import mine_negatives as mine_negatives
 from .release_files import Item as Item
 from .release_files import inventory as inventory
 from .release_files import is_release as is_release
@@ -48,7 +49,6 @@ from .sources import linked_pairs as linked_pairs
 from .sources import read_documents as read_documents
 from .sources import read_pair_file as read_pair_file
 from .sources import read_training_pairs as read_training_pairs
-from .tables import markdown_table as markdown_table
 from .topics import TOPIC_CATEGORIES as TOPIC_CATEGORIES
 from .topics import Qrel as Qrel
 from .topics import Topic as Topic

@@ -1,20 +1,34 @@
-"""Graphs of the posts of several sources, and training on their pairs: ``mathamr graphs`` and ``mathamr train``."""
+"""Graphs of the posts of several sources, and training on their pairs: ``mathamr graphs`` and ``mathamr train``.
+
+Hard negatives are answers that BM25, a model or the tags rank high and that are not known to be right. They are mined
+among the answers of a source's training pairs only, so that no answer of the validation or test part is used in
+training, not even as a negative. Documents that :func:`known_answers` returns are never mined.
+"""
 
 from __future__ import annotations
 
 import itertools
+import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.ids import pseudo_random
 from pyterrier_mathamr._common.running.processes import Executor, Processes
 from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr.amr import AmrParser, WorkerParser, get_parser
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, JoinedGraphs, build_store
+from pyterrier_mathamr.index import MathAMRIndex, index_documents
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder, Trainer
 from pyterrier_mathamr.model.loop import train_and_save
+from pyterrier_mathamr.sparse import BM25Index
 
 from .collection import ARQMathCollection
 from .sources import (
@@ -68,13 +82,18 @@ def graphs_from_sources(
         path = output.with_name(f"{output.name}.formulas")
         if fresh:
             FormulaStore(path).discard()
-        where = executor or Processes(workers)
-        trees = FormulaStore.build(path, slt, opt, executor=where, verbose=verbose, reuse=True)
-    made = get_parser(parser)
-    batch_size = made.batch_posts if isinstance(made, WorkerParser) else 64
-    builder = GraphBuilder(parser, formulas, trees, batch_size=batch_size)
-    options: dict[str, Any] = {"workers": workers, "executor": executor, "fresh": fresh, "verbose": verbose}
-    return complete_store(sources, builder, GraphStore(output), **options)
+        trees = FormulaStore.build(path, slt, opt, executor=executor or Processes(workers), verbose=verbose, reuse=True)
+    used_parser = get_parser(parser)
+    batch_size = used_parser.batch_posts if isinstance(used_parser, WorkerParser) else 64
+    return complete_store(
+        sources,
+        GraphBuilder(parser, formulas, trees, batch_size=batch_size),
+        GraphStore(output),
+        workers=workers,
+        executor=executor,
+        fresh=fresh,
+        verbose=verbose,
+    )
 
 
 def complete_store(
@@ -147,22 +166,23 @@ def train_on_pairs(
         text: the encoder of texts, for a model that reads them; by default the one that ``config`` names.
         verbose: show progress.
     """
-
-    def known(of: Sequence[TrainingPairs], part: Literal["train", "validation"]) -> list[tuple[str, str]]:
-        pairs = (pair for source in of for pair in getattr(source, part))
-        return [pair for pair in pairs if pair[0] in graphs and pair[1] in graphs]
-
+    train = _with_graphs((pair for source in sources for pair in source.train), graphs)
+    validation = _with_graphs((pair for source in sources for pair in source.validation), graphs)
     return Trainer(config, device=device, text=text).fit(
-        known(sources, "train"),
+        train,
         graphs,
-        validation=known(sources, "validation") or None,
-        first=known(first, "train") if first else None,
+        validation=validation or None,
+        first=_with_graphs((pair for source in first for pair in source.train), graphs) if first else None,
         negatives=negatives,
         never=never,
         checkpoint=checkpoint,
         fresh=fresh,
         verbose=verbose,
     )
+
+
+def _with_graphs(pairs: Iterable[tuple[str, str]], graphs: GraphStore | JoinedGraphs) -> list[tuple[str, str]]:
+    return [pair for pair in pairs if pair[0] in graphs and pair[1] in graphs]
 
 
 def train_from_sources(
@@ -209,23 +229,20 @@ def train_from_sources(
         never: defaultdict[str, set[str]] = defaultdict(set)
         negatives: dict[str, Sequence[str]] = {}
         for source, (train, validation) in read.items():
-            known = [pair for pair in train if pair[0] in graphs and pair[1] in graphs]
-            for question, answers in known_answers(source, (question for question, _ in (*known, *validation))).items():
+            pairs = _with_graphs(train, graphs)
+            for question, answers in known_answers(source, (question for question, _ in (*pairs, *validation))).items():
                 never[question] |= answers
             if mine is not None:
-                negatives.update(mine(source, known, never))
-        wanted = {"hard_negatives": mine is not None, "first_epochs": bool(first)}
-        changed = config.replace(
-            **{name: 1 for name, used in wanted.items() if used and getattr(config.training, name) == 0}
-        )
-        pairs = [
-            read[source]._replace(train=[*read[source].train, *linked_pairs(source, linked_questions)])
-            for source in sources
-        ]
+                negatives.update(mine(source, pairs, never))
+        used = {"hard_negatives": mine is not None, "first_epochs": bool(first)}
+        at_least_one = {name: 1 for name in used if used[name] and getattr(config.training, name) == 0}
         return train_on_pairs(
-            pairs,
+            [
+                read[source]._replace(train=[*read[source].train, *linked_pairs(source, linked_questions)])
+                for source in sources
+            ],
             graphs,
-            changed,
+            config.replace(**at_least_one),
             checkpoint,
             fresh=fresh,
             first=[read[source] for source in first],
@@ -235,3 +252,125 @@ def train_from_sources(
         )
 
     return train_and_save(output, train)
+
+
+Miner = Literal["bm25", "model", "tags"]
+
+
+def mine_negatives(
+    miner: Miner,
+    source: str | Path,
+    pairs: Sequence[tuple[str, str]],
+    known: Mapping[str, Iterable[str]],
+    *,
+    graphs: GraphStore | None = None,
+    model: MathAMR | None = None,
+    depth: int = 30,
+    verbose: bool = False,
+) -> dict[str, tuple[str, ...]]:
+    """Find hard negatives for the questions of a source.
+
+    Args:
+        miner: ``bm25``, ``model`` (needs ``graphs`` and ``model``) or ``tags`` (needs an ARQMath folder).
+        source: an ARQMath folder or a pair file.
+        pairs: its training pairs.
+        known: documents that are or may be right, by question id, in addition to the answers in ``pairs``.
+        graphs: the graphs of its posts.
+        model: the model to search with.
+        depth: documents kept for each question.
+        verbose: show progress.
+
+    Returns:
+        Question id to docnos, the hardest first; the result is deterministic.
+
+    Raises:
+        ConfigError: there is no such miner, it lacks graphs or a model, or the source has no tags.
+    """
+    answers: defaultdict[str, set[str]] = defaultdict(set)
+    for question, answer in pairs:
+        answers[question].add(answer)
+    forbidden = {question: answers[question].union(known.get(question, ()), {question}) for question in answers}
+    candidates = {answer for _, answer in pairs}
+    # enough results to remain after the forbidden ones are removed
+    room = depth + max(map(len, forbidden.values()), default=0)
+    if miner == "bm25":
+        ranking = _search_bm25(source, forbidden, candidates, room, verbose)
+    elif miner == "model":
+        if graphs is None or model is None:
+            raise ConfigError("model", model, "a model, with graphs=, to mine with it")
+        ranking = _search_model(graphs, model, forbidden, candidates, room, verbose)
+    elif miner == "tags":
+        ranking = _search_tags(source, pairs, forbidden, room)
+    else:
+        raise ConfigError("miner", miner, f"one of {', '.join(map(repr, get_args(Miner)))}")
+    negatives: defaultdict[str, list[str]] = defaultdict(list)
+    for question, docno in ranking:
+        if docno not in forbidden[question] and len(negatives[question]) < depth:
+            negatives[question].append(docno)
+    return {question: tuple(negatives[question]) for question in forbidden}
+
+
+def _search_bm25(
+    source: str | Path, questions: Iterable[str], candidates: set[str], room: int, verbose: bool
+) -> Iterator[tuple[str, str]]:
+    wanted = set(questions)
+    topics: dict[str, dict[str, Any]] = {}
+
+    def documents() -> Iterator[dict[str, Any]]:
+        for document in read_documents(source):
+            if document["docno"] in wanted:  # the whole post is the query
+                text = {"query": document.get("text")}
+                if "html" in document:
+                    text = {"title": document["title"], "body": document["html"]}
+                topics[document["docno"]] = {"qid": document["docno"], **text}
+            if document["docno"] in candidates:
+                yield document
+
+    with tempfile.TemporaryDirectory(prefix="mathamr-") as folder:
+        indexer = BM25Index(Path(folder) / "answers.bm25", preset="math").indexer(verbose=verbose)
+        index = indexer.index(pt.utils.GeneratorLen(documents(), len(candidates)))
+        frame = pd.DataFrame([topics[name] for name in questions if name in topics])
+        yield from _rows(index.retriever(room, verbose=verbose)(frame))
+
+
+def _search_model(
+    graphs: GraphStore, model: MathAMR, questions: Iterable[str], candidates: set[str], room: int, verbose: bool
+) -> Iterator[tuple[str, str]]:
+    names = [name for name in questions if name in graphs]
+    answers = [name for name in graphs.ids() if name in candidates]
+    with tempfile.TemporaryDirectory(prefix="mathamr-") as folder:
+        index = index_documents(answers, graphs, model, MathAMRIndex(Path(folder) / "answers"), verbose=verbose)
+        search = graphs.loader() >> model.query_encoder() >> index.doc_vn(candidates=10 * room, num_results=room)
+        for start in progress(range(0, len(names), 256), "mining", "batches", verbose=verbose):
+            yield from _rows(search(pd.DataFrame({"qid": names[start : start + 256]})))
+
+
+def _search_tags(
+    source: str | Path, pairs: Sequence[tuple[str, str]], questions: Iterable[str], room: int
+) -> Iterator[tuple[str, str]]:
+    """List answers of questions with the same tags, rarest tag first; each question starts at its own place."""
+    if not Path(source).is_dir():
+        raise ConfigError("miner", "tags", f"'bm25' or 'model' for {source}, a file of pairs, which has no tags")
+    wanted = set(questions)
+    tags = {post.id: post.tags for post in ARQMathCollection(source).questions() if post.id in wanted}
+    answers_of: defaultdict[str, list[str]] = defaultdict(list)  # by tag
+    for question, answer in pairs:
+        for tag in tags.get(question, ()):
+            answers_of[tag].append(answer)
+    for answers in answers_of.values():
+        answers.sort(key=pseudo_random)
+    for question in questions:
+        listed: dict[str, None] = {}
+        for tag in sorted(tags.get(question, ()), key=lambda tag: (len(answers_of[tag]), tag)):
+            answers = answers_of[tag]
+            start = pseudo_random(question) % len(answers)
+            listed.update(dict.fromkeys([*answers[start : start + room], *answers[: min(start, room)]][:room]))
+            if len(listed) >= room:
+                break
+        yield from ((question, docno) for docno in listed)
+
+
+def _rows(ranking: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """Yield query and document of each row, best first within a query."""
+    ordered = ranking.sort_values(["qid", "rank"], kind="stable")
+    yield from zip(ordered["qid"], ordered["docno"], strict=True)

@@ -1,4 +1,4 @@
-"""The measures of ARQMath as declarations, the scores of Task 3, and visually distinct formulas.
+"""The measures of ARQMath as declarations, tables of them, the scores of Task 3, and visually distinct formulas.
 
 A prime measure (nDCG', MAP', P') is the plain measure after the removal of unjudged documents: ``judged_only``, which
 precedes the cutoff. Bpref uses judged documents only and needs no such form. ``rel=2``: grades 2 and 3 are relevant;
@@ -101,9 +101,9 @@ least 1, and of at least 3, as relevant; judged formulas with lower grades are n
 
 def _first_grades(qrels: pd.DataFrame, run: pd.DataFrame) -> Iterator[tuple[str, float]]:
     """Yield the grade of the first judged answer of each judged topic, or 0."""
-    found = run.merge(qrels, on=["query_id", "doc_id"])
-    found = found.sort_values(["score", "doc_id"], ascending=False).drop_duplicates("query_id")
-    grades = dict(zip(found["query_id"], found["relevance"], strict=True))
+    judged = run.merge(qrels, on=["query_id", "doc_id"])
+    first = judged.sort_values(["score", "doc_id"], ascending=False).drop_duplicates("query_id")
+    grades = dict(zip(first["query_id"], first["relevance"], strict=True))
     for topic in qrels["query_id"].unique():
         yield topic, float(grades.get(topic, 0))
 
@@ -148,6 +148,76 @@ def task3_scores(run: pd.DataFrame, qrels: pd.DataFrame) -> Task3Scores:
         text = f"{topics - len(first)} of {topics} topics have no judged answer; the means are over the others"
         warnings.warn(MathAMRWarning(text), stacklevel=2)
     return Task3Scores(float(first.mean()), float((first >= 2).mean()), len(first), topics)
+
+
+PAPER_NAMES = {**SHORT_NAMES, "RR@10": "MRR@10", str(TASK3_MEASURES[1]): "P'@1"}
+"""The names in papers of the measures of all tasks."""
+
+_MARK = re.compile(r"(.+) (?:std|error|reject)")
+_SMALLEST = 0.00005  # a smaller number, such as a p-value, would be rounded to 0.0000 without being 0
+_GROUPED = 10_000  # whole numbers from here on have commas; years and seeds have none
+
+
+def markdown_table(table: pd.DataFrame) -> str:
+    """Write a table as Markdown: measures under the names that papers use, a star where a row differs significantly.
+
+    Numbers below 2, as measures are, have four decimals, others fewer; a standard deviation has as many as its mean.
+    The measures of ARQMath come in the order of ``TASK1_MEASURES``, whatever order ``pt.Experiment`` gave them.
+
+    Args:
+        table: any frame; its index is left out.
+    """
+    # measures are sorted among themselves; other columns stay where they are
+    measures = [name for name in table.columns if name in PAPER_NAMES]
+    ordered = iter(sorted(measures, key=list(PAPER_NAMES).index))
+    table = _with_stars(table[[next(ordered) if name in PAPER_NAMES else name for name in table.columns]])
+    columns = [_short(str(name)) for name in table.columns]
+    rows = [[_cell(value) for value in row] for row in table.itertuples(index=False, name=None)]
+    widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+    lines = [columns, ["-" * width for width in widths], *rows]
+    return "\n".join(
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
+    )
+
+
+def _with_stars(table: pd.DataFrame) -> pd.DataFrame:
+    """Merge standard deviations or errors and significance tests into the value: ``0.5123 ± 0.0012*``."""
+    marked = list(dict.fromkeys(match[1] for name in table.columns if (match := _MARK.fullmatch(str(name)))))
+    others = [name for name in table.columns if not any(str(name).startswith(f"{measure} ") for measure in marked)]
+    nothing: list[object] = [None] * len(table)
+    result: pd.DataFrame = table[others]
+    for measure in marked:
+        spreads = table.get(f"{measure} error", table.get(f"{measure} std", nothing))
+        rejects = table.get(f"{measure} reject", nothing)
+        cells = []
+        for value, spread, reject in zip(table[measure], spreads, rejects, strict=True):
+            known = spread is not None and spread == spread
+            shown = f" ± {spread:,.{_decimals(value)}f}" if known else ""
+            cells.append(_cell(value) + shown + "*" * (reject in (True, 1)))
+        result = result.assign(**{measure: cells})
+    return result
+
+
+def _short(name: str) -> str:
+    """Shorten a measure, with or without a suffix: ``Bpref(rel=2) p-value`` to ``Bpref p-value``."""
+    for measure, short in PAPER_NAMES.items():
+        if name == measure or name.startswith(f"{measure} "):
+            return short + name.removeprefix(measure)
+    return name
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        if 0 < value < _SMALLEST:
+            return f"< {2 * _SMALLEST:.4f}"
+        return "" if value != value else f"{value:,.{_decimals(value)}f}"
+    if isinstance(value, int) and value >= _GROUPED:
+        return f"{value:,}"
+    return _short(str(value)).replace("|", "\\|")
+
+
+def _decimals(value: float) -> int:
+    return 4 if abs(value) < 2 else 2 if abs(value) < 10 else 1
 
 
 VisualIds = Mapping[FormulaId, str] | FormulaStore
@@ -195,26 +265,20 @@ class VisualIdDeduplication(Transformer):
         pt.validate.result_frame(inp, extra_columns=needed, context=self)
         if inp.empty:
             return empty_output(inp, ["visual_id", "formula_id", "rank"])
-        visual = self._visual_ids_of(inp)
+        visual = inp["visual_id"] if self.visual_ids is None else _looked_up(self.visual_ids, inp["docno"])
         known = visual.notna() & (visual != "")
         lost = inp["docno"][~known & ~inp["docno"].map(is_numbered).astype(bool)]
         if len(lost):
             text = f"{len(lost)} of {len(inp)} formulas have no visual id and are dropped, such as {lost.iloc[0]}"
             warnings.warn(MathAMRWarning(text), stacklevel=2)
-        found = inp.assign(visual_id=visual, formula_id=inp["docno"])[known]
-        found = found.assign(_query=pd.factorize(found["qid"])[0])
-        found = found.sort_values(["_query", "score"], ascending=[True, False], kind="stable")
-        found = found.drop_duplicates(subset=["qid", "visual_id"]).drop(columns="_query").reset_index(drop=True)
+        formulas = inp.assign(visual_id=visual, formula_id=inp["docno"])[known]
+        formulas = formulas.assign(_query=pd.factorize(formulas["qid"])[0])
+        formulas = formulas.sort_values(["_query", "score"], ascending=[True, False], kind="stable")
+        best = formulas.drop_duplicates(subset=["qid", "visual_id"]).drop(columns="_query").reset_index(drop=True)
         if self.keep == "visual":
-            found = found.assign(docno=found["visual_id"])
-        result: pd.DataFrame = found.assign(rank=found.groupby("qid", sort=False).cumcount())
+            best = best.assign(docno=best["visual_id"])
+        result: pd.DataFrame = best.assign(rank=best.groupby("qid", sort=False).cumcount())
         return result
-
-    def _visual_ids_of(self, inp: pd.DataFrame) -> pd.Series[str]:
-        if self.visual_ids is None:
-            return inp["visual_id"]
-        ids = list(dict.fromkeys(inp["docno"]))
-        return inp["docno"].map(dict(lookup(self.visual_ids, ids)))
 
     def __repr__(self) -> str:
         known = self.visual_ids
@@ -229,6 +293,10 @@ def lookup(visual_ids: VisualIds, ids: Iterable[FormulaId]) -> Mapping[FormulaId
     return {formula: visual_ids[formula] for formula in ids if visual_ids.get(formula)}
 
 
+def _looked_up(visual_ids: VisualIds, docnos: pd.Series[str]) -> pd.Series[str]:
+    return docnos.map(dict(lookup(visual_ids, dict.fromkeys(docnos))))
+
+
 def visual_qrels(qrels: pd.DataFrame, visual_ids: VisualIds) -> pd.DataFrame:
     """Convert judgments of formula ids to judgments of visual ids: the best grade of any judged instance.
 
@@ -241,6 +309,6 @@ def visual_qrels(qrels: pd.DataFrame, visual_ids: VisualIds) -> pd.DataFrame:
     Returns:
         ``qid``, ``docno`` (visual id) and ``label``, sorted by the first two.
     """
-    visual = qrels["docno"].map(dict(lookup(visual_ids, dict.fromkeys(qrels["docno"]))))
+    visual = _looked_up(visual_ids, qrels["docno"])
     known = qrels.assign(docno=visual)[visual.notna()]
     return known.groupby(["qid", "docno"])["label"].max().reset_index()

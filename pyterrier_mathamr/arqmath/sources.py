@@ -146,7 +146,7 @@ def read_training_pairs(source: str | Path) -> TrainingPairs:
 
 def source_fingerprints(sources: Sequence[str | Path]) -> dict[str, object]:
     """Identify the content of sources, so that graphs of other content are not used for them."""
-    found: dict[str, object] = {}
+    fingerprints: dict[str, object] = {}
     for number, path in enumerate(map(Path, sources), 1):
         kind = _kind(path)
         if kind == "release":
@@ -155,8 +155,8 @@ def source_fingerprints(sources: Sequence[str | Path]) -> dict[str, object]:
         else:
             files = post_files(path) if path.is_dir() else [path]
         for file in files:
-            found[f"source {number}, {file.relative_to(path.parent)}"] = file_fingerprint(file)
-    return found
+            fingerprints[f"source {number}, {file.relative_to(path.parent)}"] = file_fingerprint(file)
+    return fingerprints
 
 
 def read_pair_file(path: Path) -> Iterator[dict[str, str]]:
@@ -179,17 +179,24 @@ def known_answers(source: str | Path, questions: Iterable[str]) -> dict[str, set
     Returns:
         Docnos by question id; only own answers if the folder has no links.
     """
-    wanted = dict.fromkeys(questions)
     if not Path(source).is_dir():
         return {}
     collection = ARQMathCollection(source)
-    links = _links(collection)
-    same = _classes(link for link in links if link.kind == "duplicate")
-    near: defaultdict[str, set[str]] = defaultdict(set)
-    for link in links:
-        near[link.question_id].add(link.related_id)
-        near[link.related_id].add(link.question_id)
-    linked = {question: {question, *same.get(question, ()), *near.get(question, ())} for question in wanted}
+    duplicates: dict[str, set[str]] = {}  # question to all its duplicates and itself, a set that they share
+    neighbors: defaultdict[str, set[str]] = defaultdict(set)
+    for link in _links(collection):
+        neighbors[link.question_id].add(link.related_id)
+        neighbors[link.related_id].add(link.question_id)
+        if link.kind == "duplicate":
+            one, other = (duplicates.setdefault(name, {name}) for name in (link.question_id, link.related_id))
+            if one is not other:
+                small, large = sorted((one, other), key=len)
+                large |= small
+                duplicates.update(dict.fromkeys(small, large))
+    linked = {
+        question: {question, *duplicates.get(question, ()), *neighbors.get(question, ())}
+        for question in dict.fromkeys(questions)
+    }
     asked = set().union(*linked.values())
     answers: defaultdict[str, set[str]] = defaultdict(set)
     for post in collection.answers():
@@ -217,12 +224,12 @@ def linked_pairs(source: str | Path, which: LinkedQuestions) -> list[tuple[str, 
         return []
     collection = ARQMathCollection(source)
     training = {post.id for post in collection.questions() if known_item_split(post.id) == "train"}
-    found: dict[tuple[str, str], None] = {}
+    pairs: dict[tuple[str, str], None] = {}
     for link in _links(collection):
         ends = (link.question_id, link.related_id)
         if training.issuperset(ends) and ends[0] != ends[1] and which in ("all", link.kind):
-            found.update({ends: None, ends[::-1]: None})
-    return list(found)
+            pairs.update({ends: None, ends[::-1]: None})
+    return list(pairs)
 
 
 def _links(collection: ARQMathCollection) -> list[Link]:
@@ -230,15 +237,3 @@ def _links(collection: ARQMathCollection) -> list[Link]:
         return list(collection.links())
     except MissingFileError:
         return []
-
-
-def _classes(links: Iterable[Link]) -> dict[str, set[str]]:
-    """Join linked questions into classes: each question id to the set of its whole class, which members share."""
-    of: dict[str, set[str]] = {}
-    for link in links:
-        first, second = (of.setdefault(name, {name}) for name in (link.question_id, link.related_id))
-        if first is not second:
-            small, large = sorted((first, second), key=len)
-            large |= small
-            of.update(dict.fromkeys(small, large))
-    return of

@@ -17,7 +17,7 @@ from mathamr_systems.colbert import PRESETS
 from mathamr_systems.colbert.training import States
 from mathamr_systems.experiments.systems import DEPTH, AnswerParts, AnswerSystem
 from pyterrier_mathamr.arqmath import known_answers, read_documents, read_training_pairs
-from pyterrier_mathamr.arqmath.negatives import mine_negatives
+from pyterrier_mathamr.arqmath.from_sources import mine_negatives
 from pyterrier_mathamr.fusion import ConvexFusion
 from pyterrier_mathamr.index import MathAMRIndex
 from studies.study import Study

@@ -24,7 +24,7 @@ from mathamr_systems.experiments.workdir import KNOWN_ITEM
 from mathamr_systems.marf import PRESETS, MaRFConfig, MaRFTraining
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import documents
-from pyterrier_mathamr.arqmath.tables import PAPER_NAMES
+from pyterrier_mathamr.arqmath.measures import PAPER_NAMES
 from pyterrier_mathamr.posts import MathPost, document_post, query_post
 from studies.study import Outcome, Study
 from studies.tables import KNOWN, MAIN, REFERENCE

@@ -42,7 +42,7 @@ from pyterrier_mathamr._common.ids import pseudo_random
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.arqmath import TASK1_MEASURES
 from pyterrier_mathamr.arqmath.collection import Split
-from pyterrier_mathamr.arqmath.tables import PAPER_NAMES
+from pyterrier_mathamr.arqmath.measures import PAPER_NAMES
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.graph.structure import layout_of
 from pyterrier_mathamr.posts import MathPost, PostFormula

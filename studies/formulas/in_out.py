@@ -27,7 +27,7 @@ from mathamr_systems.experiments.workdir import FORMULA_DEPTH, TANGENT, Artifact
 from mathamr_systems.in_out import Combine
 from mathamr_systems.in_out.graphs import PAIRINGS
 from pyterrier_mathamr.arqmath import TASK2_MEASURES, read_documents
-from pyterrier_mathamr.arqmath.tables import PAPER_NAMES
+from pyterrier_mathamr.arqmath.measures import PAPER_NAMES
 from pyterrier_mathamr.formula import FormulaPair
 from studies.artifacts import judged_formulas
 from studies.study import Outcome, Setting, Study, condition

@@ -51,7 +51,7 @@ from pyterrier_mathamr.arqmath import (
     read_training_pairs,
     train_on_pairs,
 )
-from pyterrier_mathamr.arqmath.negatives import mine_negatives
+from pyterrier_mathamr.arqmath.from_sources import mine_negatives
 from pyterrier_mathamr.graph import JoinedGraphs
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, fit_score_weights

@@ -42,7 +42,7 @@ from pyterrier_mathamr.arqmath import (
     strictly,
 )
 from pyterrier_mathamr.arqmath import SHORT_NAMES as ARQMATH_NAMES
-from pyterrier_mathamr.arqmath.tables import PAPER_NAMES
+from pyterrier_mathamr.arqmath.measures import PAPER_NAMES
 from pyterrier_mathamr.fusion import fit_fusion_weight
 
 Rankings = Mapping[str, pd.DataFrame]
