@@ -46,10 +46,17 @@ if TYPE_CHECKING:
 MAX_RECORD = 2_000_000
 """Characters of the longest record that is read; the longest posts of ARQMath have a quarter of that."""
 
+SHOWN = 20
+"""The most refused records that a report names."""
+
 _GZIP = b"\x1f\x8b"
+_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
 _ROW = re.compile(r'([^\s:#()"][^\t#()]*)\t("?)(?=\()')
 _ID_LINE = re.compile(r"#.*::id\s")
 _ENDS_IN_ROLE = re.compile(r":[^\s()]*\s*$")
+_MAP_NAME = re.compile(r'"formula_[0-9]+"\s*:')
+_KNOWN = "an id that came before"
+_NO_TREES = FormulaPair(slt=None, opt=None)
 
 
 class RawRecord(NamedTuple):
@@ -65,33 +72,6 @@ class _Line(NamedTuple):
     text: str
     begins: bool  # false for the later pieces of a very long line
     replaced: bool
-
-
-_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
-
-
-def iter_raw_records(path: Path) -> Iterator[RawRecord]:
-    cutter = _Cutter()
-    try:
-        for line in _lines(path):
-            yield from cutter.add(line)
-    except _DAMAGED as error:
-        yield from cutter.end()
-        yield RawRecord(cutter.line, "", damage=f"the compressed file is damaged from here on: {error}")
-    else:
-        yield from cutter.end()
-
-
-def count_records(path: Path) -> int | None:
-    """Count the ids of a Penman file, or the lines of a table, without reading them; ``None`` if it is damaged."""
-    ids = lines = 0
-    try:
-        for line in _lines(path):
-            ids += line.text.startswith("# ::id")
-            lines += line.begins
-    except _DAMAGED:
-        return None
-    return ids or lines
 
 
 def _lines(path: Path) -> Iterator[_Line]:
@@ -111,67 +91,80 @@ def _lines(path: Path) -> Iterator[_Line]:
             number += begins
 
 
-class _Cutter:
-    """Collects the lines of a record."""
+def count_records(path: Path) -> int | None:
+    """Count the ids of a Penman file, or the lines of a table, without reading them; ``None`` if it is damaged."""
+    ids = lines = 0
+    try:
+        for line in _lines(path):
+            ids += line.text.startswith("# ::id")
+            lines += line.begins
+    except _DAMAGED:
+        return None
+    return ids or lines
 
-    def __init__(self) -> None:
-        self._begin(1)
 
-    def _begin(self, line: int, id: str = "") -> None:
-        self.line, self.id = line, id
-        self.lines: list[str] = []
-        self.size = 0
-        self.has_graph = self.replaced = self.quoted = False
+def iter_raw_records(path: Path) -> Iterator[RawRecord]:
+    """Cut a file into records; one that is damaged ends with a record that says so."""
+    record, damage = _OpenRecord(1), ""
+    try:
+        for line in _lines(path):
+            text, blank = line.text, not line.text.strip()
+            if line.begins:
+                row = _ROW.match(text)
+                if row or blank or record.ends_before(text):
+                    yield from record.closed()
+                    record = _OpenRecord(line.number)
+                if row:
+                    record.id, record.quoted = row[1].strip(), bool(row[2])
+                    text = text[row.end() :]
+                elif blank:
+                    continue
+            record.add(line._replace(text=text))
+    except _DAMAGED as error:
+        damage = f"the compressed file is damaged from here on: {error}"
+    yield from record.closed()
+    if damage:
+        yield RawRecord(record.line, "", damage=damage)
 
-    def add(self, line: _Line) -> Iterator[RawRecord]:
-        """Add a line; yield the record that ends before it, if any."""
-        bare = line.text.strip()
-        if line.begins:
-            row = _ROW.match(line.text)
-            if row:
-                yield from self.end()
-                self._begin(line.number, row[1].strip())
-                self.quoted = bool(row[2])
-                line = line._replace(text=line.text[row.end() :])
-            elif not bare or self._starts_another(line.text):
-                yield from self.end()
-                self._begin(line.number)
-            if not bare:
-                return
+
+@dataclass
+class _OpenRecord:
+    """The lines of a record so far."""
+
+    line: int
+    id: str = ""
+    quoted: bool = False
+    replaced: bool = False
+    has_graph: bool = False  # more than comments
+    size: int = 0
+    lines: list[str] = field(default_factory=list)
+
+    def add(self, line: _Line) -> None:
         if not self.lines:
             self.line = line.number
         self.replaced |= line.replaced
-        self.has_graph |= not bare.startswith("#") or not line.begins
+        self.has_graph |= not line.text.strip().startswith("#") or not line.begins
         self.size += len(line.text)
         if self.size <= MAX_RECORD:
             self.lines.append(line.text.rstrip("\r\n"))
 
-    def _starts_another(self, text: str) -> bool:
+    def ends_before(self, text: str) -> bool:
         """Whether a record begins here without a blank line before it: an id or a bracket after a graph."""
         if not self.has_graph:
             return False
         return bool(_ID_LINE.match(text)) or (text.startswith("(") and not _ENDS_IN_ROLE.search(self.lines[-1][-200:]))
 
-    def end(self) -> Iterator[RawRecord]:
-        """Yield the collected record, if it has more than comments."""
-        if self.has_graph and self.lines:
-            if self.size > MAX_RECORD:
-                yield RawRecord(self.line, "", self.id, f"longer than {MAX_RECORD:,} characters", self.replaced)
-            else:
-                text = "\n".join(self.lines)
-                if self.quoted:
-                    text = text.rstrip().removesuffix('"').replace('""', '"')
-                yield RawRecord(self.line, text, self.id, "", self.replaced)
-        self.has_graph = False
-
-
-SHOWN = 20
-"""The most refused records that a report names."""
-
-_KNOWN = "an id that came before"
-
-_MAP_NAME = re.compile(r'"formula_[0-9]+"\s*:')
-_NO_TREES = FormulaPair(slt=None, opt=None)
+    def closed(self) -> Iterator[RawRecord]:
+        """Yield the record, if it has more than comments."""
+        if not self.has_graph or not self.lines:
+            return
+        if self.size > MAX_RECORD:
+            yield RawRecord(self.line, "", self.id, f"longer than {MAX_RECORD:,} characters", self.replaced)
+            return
+        text = "\n".join(self.lines)
+        if self.quoted:
+            text = text.rstrip().removesuffix('"').replace('""', '"')
+        yield RawRecord(self.line, text, self.id, "", self.replaced)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +247,11 @@ def import_penman(
     if not allow_empty:  # before anything is written
         first = next(records, None)
         if first is None and _KNOWN not in reader.reasons:
-            raise reader.nothing()
+            report = reader.report()
+            reason = f"none of its {report.records:,} records is a graph" if report.records else "it has no record"
+            reason += f" ({report.refusals[0]})" if report.refusals else ""
+            advice = "nothing was written; pass Penman records with '# ::id', or a table of ids and graphs"
+            raise GraphError(str(file), f"{reason}; {advice}")
         records = chain(() if first is None else (first,), records)
     total = count_records(Path(file)) if verbose else None
     shown = progress(records, "storing", "graphs", verbose=verbose, total=total)
@@ -279,18 +276,18 @@ class _Reader:
         """Yield the records that can be stored, and count the others."""
         for raw in iter_raw_records(self.path):
             repairs: Counter[str] = Counter()
-            found = self._read(raw, repairs)
-            if isinstance(found, Refusal):
-                self.reasons[found.reason] += 1
+            record = self._read(raw, repairs)
+            if isinstance(record, Refusal):
+                self.reasons[record.reason] += 1
                 if len(self.refusals) < SHOWN:
-                    self.refusals.append(found)
-                    warnings.warn(f"{self.path}, {found}.", MathAMRWarning, stacklevel=2)
+                    self.refusals.append(record)
+                    warnings.warn(f"{self.path}, {record}.", MathAMRWarning, stacklevel=2)
             else:
-                self.taken.add(found.name)
+                self.taken.add(record.name)
                 self.stored += 1
                 self.repaired += any(repairs.values())
                 self.repairs += repairs
-                yield found
+                yield record
 
     def _read(self, raw: RawRecord, repairs: Counter[str]) -> Record | Refusal:
         """Read one record leniently, and count its repairs."""
@@ -300,7 +297,12 @@ class _Reader:
             graph = _graph(raw, repairs)
             if not graph.id:
                 return Refusal(raw.line, "no '# ::id'")
-            graph = _with_all_formulas(graph, repairs)
+            try:
+                layout_of(graph.amr, graph.n_formulas, graph.id)
+            except MissingPlaceholderError as error:
+                repairs["a formula without a node attached to the root"] += len(error.numbers)
+                graph = replace(graph, amr=attach_formulas(graph.amr, [_NO_TREES] * graph.n_formulas))
+                layout_of(graph.amr, graph.n_formulas, graph.id)
             if graph.id in self.taken:
                 return Refusal(raw.line, _KNOWN, repr(graph.id[:80]))
             return record_of_row({"docno": graph.id, "graph": graph})
@@ -319,14 +321,6 @@ class _Reader:
             refusals=tuple(self.refusals),
         )
 
-    def nothing(self) -> GraphError:
-        """Make the error of a file without a graph that can be stored."""
-        report = self.report()
-        reason = f"none of its {report.records:,} records is a graph" if report.records else "it has no record"
-        reason += f" ({report.refusals[0]})" if report.refusals else ""
-        advice = "nothing was written; pass Penman records with '# ::id', or a table of ids and graphs"
-        return GraphError(str(self.path), f"{reason}; {advice}")
-
 
 def _graph(raw: RawRecord, repairs: Counter[str]) -> MathAMRGraph:
     amr, made = decode_leniently(raw.text, first_line=raw.line)
@@ -340,15 +334,4 @@ def _graph(raw: RawRecord, repairs: Counter[str]) -> MathAMRGraph:
     unreadable: list[str] = []
     graph = MathAMRGraph.from_amr(amr.with_metadata(tuple(metadata.items())), unreadable=unreadable)
     repairs["metadata that cannot be read left out"] += len(unreadable)
-    return graph
-
-
-def _with_all_formulas(graph: MathAMRGraph, repairs: Counter[str]) -> MathAMRGraph:
-    """Add a node for each formula of the map without one."""
-    try:
-        layout_of(graph.amr, graph.n_formulas, graph.id)
-    except MissingPlaceholderError as error:
-        repairs["a formula without a node attached to the root"] += len(error.numbers)
-        graph = replace(graph, amr=attach_formulas(graph.amr, [_NO_TREES] * graph.n_formulas))
-        layout_of(graph.amr, graph.n_formulas, graph.id)
     return graph
