@@ -97,6 +97,10 @@ def collate(graphs: Sequence[GraphTensors]) -> GraphBatch:
     virtual = np.concatenate([graph.virtual for graph in graphs]) + np.repeat(first[:-1], np.diff(offsets))
     relations = np.concatenate([graph.relations for graph in graphs]).astype(np.int64)
     kinds = np.concatenate([graph.kinds for graph in graphs]).astype(np.int64)
+    features = [graph.features for graph in graphs if graph.features is not None]
+    if features and (len(features) != len(graphs) or len({array.shape[1] for array in features}) > 1):
+        fault = "text features of different widths, or some without; encode all with one text encoder"
+        raise GraphError("collate", fault)
     return GraphBatch(
         nodes=nodes,
         edge_index=torch.from_numpy(edge_index),
@@ -106,19 +110,8 @@ def collate(graphs: Sequence[GraphTensors]) -> GraphBatch:
         offsets=torch.from_numpy(offsets),
         is_virtual=(nodes >= FIRST_VIRTUAL_ID) & (nodes < FIRST_VIRTUAL_ID + len(VirtualKind)),
         node_offsets=torch.from_numpy(first),
-        features=_features(graphs),
+        features=torch.from_numpy(np.concatenate(features)) if features else None,
     )
-
-
-def _features(graphs: Sequence[GraphTensors]) -> Tensor | None:
-    found = [graph.features for graph in graphs if graph.features is not None]
-    if not found:
-        return None
-    if len(found) != len(graphs) or len({features.shape[1] for features in found}) > 1:
-        raise GraphError(
-            "collate", "text features of different widths, or some without; encode all with one text encoder"
-        )
-    return torch.from_numpy(np.concatenate(found))
 
 
 def _starts(lengths: Sequence[int]) -> npt.NDArray[np.int64]:

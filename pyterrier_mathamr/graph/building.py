@@ -183,7 +183,7 @@ class GraphBuilder(ColumnAdder, Transformer):
                 inp = inp.assign(query_formula_id="")
         if inp.empty:
             return empty_output(inp, [*["query_graph"] * queries, *["graph"] * documents])
-        of_topics = texts_of_topics(inp) if documents else []
+        topic_columns = texts_of_topics(inp) if documents else []
         if queries:
             known = first_values(inp, "query_graph") if "query_graph" in inp.columns else {}
             names = ["qid", *_query_columns(inp)]
@@ -194,10 +194,10 @@ class GraphBuilder(ColumnAdder, Transformer):
             rows = _rows(distinct, names)
             inp = join_values(inp, "query_graph", self._query_graphs(rows, known))
         if documents:  # each distinct one once, or each row where the frame has no docno
-            there = [name for name in ("docno", "title", "parent_title", *DOCUMENT_COLUMNS) if name in inp.columns]
-            names = [name for name in there if name not in of_topics]
+            columns = [name for name in ("docno", "title", "parent_title", *DOCUMENT_COLUMNS) if name in inp.columns]
+            names = [name for name in columns if name not in topic_columns]
             if not {*names} & {*DOCUMENT_COLUMNS}:  # all documents of each query have the same text
-                names = there
+                names = columns
             if "docno" in inp.columns:
                 distinct = inp[names].drop_duplicates(subset="docno")
                 graphs = zip(distinct["docno"], self._document_graphs(_rows(distinct, names)), strict=True)
@@ -233,8 +233,8 @@ class GraphBuilder(ColumnAdder, Transformer):
             graphs = self._document_graphs(rows)
             return [{**row, "graph": graph} for row, graph in zip(rows, graphs, strict=True)]
         names = ("qid", *_query_columns(pd.DataFrame(list(rows))))
-        of_query = self._query_graphs([{name: row.get(name) for name in names} for row in rows], {})
-        return [{**row, "query_graph": of_query[row["qid"]]} for row in rows]
+        by_qid = self._query_graphs([{name: row.get(name) for name in names} for row in rows], {})
+        return [{**row, "query_graph": by_qid[row["qid"]]} for row in rows]
 
     def _sides(self, columns: Collection[str]) -> tuple[bool, bool]:
         """Check the columns of a frame, and return whether graphs of queries, and of documents, are to be built."""
@@ -264,7 +264,11 @@ class GraphBuilder(ColumnAdder, Transformer):
         reader = partial(parent_title, bare_formulas=self.bare_formulas)
         titles = [_read(name, row, reader) for name, row in zip(ids, rows, strict=True)]
         graphs = self._graphs(ids, list(map(_with_title, posts, titles)))
-        return [_own_ids(graph, len(post.formulas)) for graph, post in zip(graphs, posts, strict=True)]
+        for i, (graph, post) in enumerate(zip(graphs, posts, strict=True)):
+            own, all_of_it = len(post.formulas), graph.n_formulas
+            if own != all_of_it:  # the title's formulas are marked as such
+                graphs[i] = replace(graph, formula_ids=(*graph.formula_ids[:own], *[TITLE_FORMULA] * (all_of_it - own)))
+        return graphs
 
     def _query_graphs(self, rows: Sequence[Row], known: Mapping[Any, MathAMRGraph]) -> dict[Any, MathAMRGraph]:
         """Build the graph of each query from its first row with text, unless it is known; empty if there is none."""
@@ -278,19 +282,21 @@ class GraphBuilder(ColumnAdder, Transformer):
                 posts[row["qid"]] = _read(row["qid"], row, reader)
         full = {qid: post for qid, post in posts.items() if self._is_readable(post)}
         empty = {qid: MathAMRGraph(EMPTY_AMR, id=str(qid)) for qid in posts if qid not in full}
-        self._warn_of_blank_queries([qid for qid in empty if qid not in known])
-        return {**empty, **known, **self._recent_graphs(full)}
-
-    def _recent_graphs(self, posts: Mapping[Any, MathPost]) -> dict[Any, MathAMRGraph]:
-        """Build the graphs of queries, given by qid, unless a recent call had the same texts."""
-        key = (self.parser, self.formulas, self.reads, tuple(posts.values()))
+        if blank := [qid for qid in empty if qid not in known]:
+            which, advice = "blank queries", "text in `query`, or in `title` and `body`"
+            if self.queries == "formula":
+                which, advice = "queries without a readable formula", "LaTeX in `latex` or `query`"
+            text = f"{which} find nothing: {listed(blank)}. Give each query {advice}."
+            warnings.warn(text, MathAMRWarning, stacklevel=2)
+        key = (self.parser, self.formulas, self.reads, tuple(full.values()))
         lasting = self.store is None and isinstance(self.parser, Hashable)  # a store may get other trees
         graphs = self._recent.get(key) if lasting else None
         if graphs is None:
-            graphs = self._graphs([*map(str, posts)], list(posts.values()))
+            graphs = self._graphs([*map(str, full)], list(full.values()))
             if lasting and all(graph.amr.labels[0] != EMPTY_AMR.labels[0] for graph in graphs):  # else try it again
                 self._recent.keep(key, graphs)
-        return {qid: replace(graph, id=str(qid)) for qid, graph in zip(posts, graphs, strict=True)}
+        built = {qid: replace(graph, id=str(qid)) for qid, graph in zip(full, graphs, strict=True)}
+        return {**empty, **known, **built}
 
     def _is_readable(self, post: MathPost) -> bool:
         """Return whether a query has text, and where it is to be a formula, whether it is one."""
@@ -305,27 +311,15 @@ class GraphBuilder(ColumnAdder, Transformer):
     def _warn_of_second_texts(rows: Sequence[Row]) -> None:
         """Warn of queries that share a ``qid`` but not their text, since only the first of them is built."""
         columns = [name for name in TOPIC_COLUMNS if rows and name in rows[0]]
-        found: defaultdict[str, set[tuple[object, ...]]] = defaultdict(set)
+        texts: defaultdict[str, set[tuple[object, ...]]] = defaultdict(set)
         for row in rows:
             text = tuple(row[name] for name in columns)
             if not any(map(is_blank, text)):
-                found[row["qid"]].add(text)
-        if several := [qid for qid, texts in found.items() if len(texts) > 1]:
+                texts[row["qid"]].add(text)
+        if several := [qid for qid, distinct in texts.items() if len(distinct) > 1]:
             warnings.warn(
                 f"only the first of several texts with the same qid is used: {listed(several)}. Give each query "
                 "its own qid; after a stage that rewrites `query` in one branch of a pipeline, use pt.rewrite.reset().",
-                MathAMRWarning,
-                stacklevel=2,
-            )
-
-    def _warn_of_blank_queries(self, qids: Sequence[str]) -> None:
-        """Warn once of all queries that find nothing because they are blank or no formula."""
-        if qids:
-            which, advice = "blank queries", "text in `query`, or in `title` and `body`"
-            if self.queries == "formula":
-                which, advice = "queries without a readable formula", "LaTeX in `latex` or `query`"
-            warnings.warn(
-                f"{which} find nothing: {listed(qids)}. Give each query {advice}.",
                 MathAMRWarning,
                 stacklevel=2,
             )
@@ -377,13 +371,6 @@ def _with_title(post: MathPost, title: MathPost) -> MathPost:
     return MathPost("\n".join(filter(None, (text, post.text))), (*post.formulas, *title.formulas))
 
 
-def _own_ids(graph: MathAMRGraph, own: int) -> MathAMRGraph:
-    """Mark the formulas after a document's own ones as formulas of a title."""
-    if graph.n_formulas == own:
-        return graph
-    return replace(graph, formula_ids=(*graph.formula_ids[:own], *[TITLE_FORMULA] * (graph.n_formulas - own)))
-
-
 def _formula_post(row: Row) -> MathPost:
     """Read a query that is one formula: ``latex``, else ``query``, with or without dollars."""
     latex = strip_delimiters(text_of(row, "query" if is_blank(row.get("latex")) else "latex"))
@@ -393,7 +380,7 @@ def _formula_post(row: Row) -> MathPost:
 
 def _parsed(ids: Sequence[str], posts: Sequence[MathPost], parser: AmrParser) -> list[AmrGraph]:
     """Parse a batch; where the parser fails, parse its halves until failing posts are by themselves."""
-    found: dict[int, AmrGraph] = {}
+    parsed: dict[int, AmrGraph] = {}
     ranges = [(0, len(posts))]
     while ranges:
         start, end = ranges.pop()
@@ -403,17 +390,17 @@ def _parsed(ids: Sequence[str], posts: Sequence[MathPost], parser: AmrParser) ->
             graphs = parser.parse_posts(posts[start:end])
             if len(graphs) != end - start:
                 raise ValueError(f"{len(graphs)} graphs for {end - start} posts")
-            found.update(enumerate(graphs, start))
+            parsed.update(enumerate(graphs, start))
         except (ParserUnavailableError, ImportError):
             raise  # smaller batches would fail as well
         except Exception as error:  # a foreign parser may raise anything; the other posts are built
             if end - start == 1:
                 _warn(ids[start], f"parser {parser.name} failed, its graph has its formulas only", error)
-                found[start] = EMPTY_AMR
+                parsed[start] = EMPTY_AMR
             else:
                 middle = (start + end) // 2
                 ranges += [(middle, end), (start, middle)]
-    return [found[i] for i in range(len(posts))]
+    return [parsed[i] for i in range(len(posts))]
 
 
 def _graph(

@@ -70,19 +70,19 @@ def parts_of(graph: MathAMRGraph) -> GraphParts:
     numbers = {node: i for i, node in enumerate(layout.placeholders)}
     parts = GraphParts([], [[] for _ in layout.roots], [[] for _ in layout.opts], [[] for _ in layout.slts])
     begun = dict(zip(layout.roots, parts.sentences, strict=True))
-    for trees, found in ((parts.opts, layout.opts), (parts.slts, layout.slts)):
-        begun |= {nodes[0]: tree for tree, nodes in zip(trees, found, strict=True) if nodes}
+    for trees, node_lists in ((parts.opts, layout.opts), (parts.slts, layout.slts)):
+        begun |= {nodes[0]: tree for tree, nodes in zip(trees, node_lists, strict=True) if nodes}
     part_of: dict[int, list[PartNode]] = {}
-    place = {-1: -1}  # of each node in its part
+    index = {-1: -1}  # of each node in its part
 
     def full(node: int) -> str:
         return f"{amr.variables[node]} / {amr.labels[node]}" if amr.variables[node] else amr.labels[node]
 
     def add(node: int, role: str, source: int) -> None:
         part = begun[node] if node in begun else part_of.get(source, parts.joint)
-        parent = place[source] if part_of.get(source) is part else -1
+        parent = index[source] if part_of.get(source) is part else -1
         label = full(node) if counts[node] > 1 and amr.variables[node] else amr.labels[node]
-        part_of[node], place[node] = part, len(part)
+        part_of[node], index[node] = part, len(part)
         part.append(PartNode(label, full(node), parent, role, numbers.get(node, -1)))
 
     add(0, "", -1)
@@ -90,7 +90,7 @@ def parts_of(graph: MathAMRGraph) -> GraphParts:
     for edge, (source, role, target) in enumerate(amr.edges):
         if target in part_of or edge in bare:
             part = part_of[source]
-            part.append(PartNode(full(target), f"again {full(target)}", place[source], role, again=True))
+            part.append(PartNode(full(target), f"again {full(target)}", index[source], role, again=True))
         else:
             add(target, role, source)
     return parts
@@ -141,7 +141,7 @@ class _Band(NamedTuple):
     number: int
     nodes: Sequence[TreeNode]
     placed: Placed
-    places: Sequence[int]
+    placeholders: Sequence[int]
     boxes: Sequence[Box]
     role: str
     heading: Paragraph | None
@@ -198,7 +198,11 @@ class _Drawing:
         bands += [self._band(number, self.parts.sentences[number]) for number in self.sentences]
         self.left = max((band.left for band in bands if band.boxes), default=0.0)
         boxed = max((self.left + box.width for band in bands for box in band.boxes), default=0.0)
-        title = self._title()
+        count = len(self.parts.sentences)
+        counts = [(len(self.graph.amr.labels), "node"), (count, "sentence"), (self.graph.n_formulas, "formula")]
+        title = f"{self.graph.id or 'graph'}: " + ", ".join(f"{n} {word}{'' if n == 1 else 's'}" for n, word in counts)
+        if len(self.sentences) != count:
+            title += f"; {len(self.sentences)} of the sentences shown"
         rail = _RAIL if boxed else 0.0
         inner = max([boxed, *(band.left for band in bands)]) + 2 * PAD
         width = max(inner + _RAIL + rail, text_width(title, 14), _NARROWEST) + 2 * _MARGIN
@@ -220,18 +224,21 @@ class _Drawing:
             self._paint(band, _MARGIN + _RAIL + PAD, top + PAD)
         return self.canvas.picture(width, tops[-1] + _MARGIN - _BETWEEN, self.colors.ground, title)
 
-    def _title(self) -> str:
-        graph, count = self.graph, len(self.parts.sentences)
-        counts = [(len(graph.amr.labels), "node"), (count, "sentence"), (graph.n_formulas, "formula")]
-        listed = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts)
-        shown = "" if len(self.sentences) == count else f"; {len(self.sentences)} of the sentences shown"
-        return f"{graph.id or 'graph'}: {listed}{shown}"
-
     def _band(self, number: int, part: Sequence[PartNode]) -> _Band:
-        nodes = [self._node(node) for node in part]
-        found = [(i, node.formula) for i, node in enumerate(part) if node.formula >= 0]
-        boxes = [self._box(formula) for _, formula in found]
-        band = _Band(number, nodes, placed_tree(nodes), [i for i, _ in found], boxes, part[0].role, None)
+        nodes = [
+            TreeNode(
+                shortened(node.label, self.label_length) or "·",
+                node.parent,
+                node.role if node.parent >= 0 else "",
+                node.full,
+                "placeholder" if node.formula >= 0 else "concept",
+                again=node.again,
+            )
+            for node in part
+        ]
+        placeholders = [i for i, node in enumerate(part) if node.formula >= 0]
+        boxes = [self._box(part[i].formula) for i in placeholders]
+        band = _Band(number, nodes, placed_tree(nodes), placeholders, boxes, part[0].role, None)
         if number < 0:
             return band
         texts = self.graph.sentence_texts
@@ -239,11 +246,6 @@ class _Drawing:
         room = max(wide, _NARROWEST - 2 * _RAIL) - text_width(f"sentence {number + 1}") - 2 * PAD - 26
         text = texts[number] if number < len(texts) else ""
         return band._replace(heading=paragraph(text, self.graph.latex, room, lines=3))
-
-    def _node(self, node: PartNode) -> TreeNode:
-        kind = "placeholder" if node.formula >= 0 else "concept"
-        label = shortened(node.label, self.label_length) or "·"
-        return TreeNode(label, node.parent, node.role if node.parent >= 0 else "", node.full, kind, again=node.again)
 
     def _box(self, number: int) -> Box:
         opt, slt = self.parts.opts[number], self.parts.slts[number]
@@ -296,7 +298,7 @@ class _Drawing:
         if band.role:
             self.canvas.text(x, tree_top + band.placed.y[0] + 4, band.role, colors.quiet)
         right, y = x + self.left, top + band.head
-        for lane, (node, box) in enumerate(zip(band.places, band.boxes, strict=True)):
+        for lane, (node, box) in enumerate(zip(band.placeholders, band.boxes, strict=True)):
             start, row = left + band.placed.x[node] + band.placed.widths[node], tree_top + band.placed.y[node]
             turn = right - 8 - lane * min(5.0, (_GUTTER - 24) / len(band.boxes))
             path = f"M{start:.1f} {row:.1f}H{turn:.1f}V{y + box.head / 2:.1f}H{right:.1f}"

@@ -155,25 +155,28 @@ class MathAMRGraph:
             amr: the graph with its metadata.
             unreadable: where given, metadata that cannot be read is left out, and its key added here.
         """
-        found: dict[str, Any] = {}
+        known: dict[str, Any] = {}
         for key, value in amr.metadata:
             try:
                 if key == _MAP:
-                    found["formula_ids"] = _read_map(value, len(amr.labels))
+                    known["formula_ids"] = _read_map(value, len(amr.labels))
                 elif key == _ID:
-                    found["id"] = _read_id(value)
+                    known["id"] = _read_id(value)
                 elif key in _TEXTS:
-                    texts = _read_texts(value, single=key == _TEXT)
-                    found[_TEXTS[key]] = "".join(texts) if key == _TEXT else texts
+                    texts = parse_json(value)
+                    texts = [texts] if key == _TEXT and isinstance(texts, str) else texts
+                    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+                        raise ValueError("not text")
+                    known[_TEXTS[key]] = "".join(texts) if key == _TEXT else tuple(texts)
             except (ValueError, RecursionError) as error:
                 if unreadable is None:
                     reason = f"{error}; write it as JSON, as MathAMRGraph.to_penman does, or leave the line out"
                     raise GraphError(f"# ::{key} {value[:80]!r}", reason) from error
                 unreadable.append(key)
-        if "formula_ids" not in found:
+        if "formula_ids" not in known:
             numbers = set(map(placeholder_number, amr.labels))
-            found["formula_ids"] = ("",) * next(i for i in count() if i not in numbers)
-        return cls(amr.with_metadata(_others(amr)), **found)
+            known["formula_ids"] = ("",) * next(i for i in count() if i not in numbers)
+        return cls(amr.with_metadata(_others(amr)), **known)
 
     def to_pyg(self, roles: Sequence[str] | None = None) -> Data:
         """Convert the graph, as written, to a ``torch_geometric.data.Data``, without virtual nodes and inverse edges.
@@ -244,14 +247,6 @@ def _read_map(text: str, nodes: int) -> tuple[FormulaId, ...]:
     return tuple(numbers.get(i, "") for i in range(1 + last))
 
 
-def _read_texts(text: str, *, single: bool) -> tuple[str, ...]:
-    texts = parse_json(text)
-    texts = [texts] if single and isinstance(texts, str) else texts
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise ValueError("not text")
-    return tuple(texts)
-
-
 def _json(value: object) -> str:
     """Write JSON without ``::``, which would begin another piece of metadata."""
     return json.dumps(value).replace("::", ":\\u003a")
@@ -287,7 +282,8 @@ def attach_formulas(amr: AmrGraph, trees: Sequence[FormulaPair], formulas: Formu
         if label[:1] == "F":
             first.setdefault(placeholder_number(label), node)
     used = {*amr.variables, *amr.labels}
-    fresh_formula, fresh_tree = _fresh("f", used), _fresh("t", used)
+    fresh_formula = (name for name in map("f{}".format, count()) if name not in used)
+    fresh_tree = (name for name in map("t{}".format, count()) if name not in used)
     variables = list(amr.variables)
     below: dict[int, list[Branch]] = {}
     for i, both in enumerate(trees):
@@ -326,11 +322,6 @@ def _dropped(label: str, variable: str, trees: Sequence[Branch]) -> Branch:
 def _role(prefix: str, label: str) -> str:
     """Make the role of a tree edge; a label that no role can contain (as of a 65th operand) is percent-encoded."""
     return prefix + quote(label, safe="").replace("~", "%7E")
-
-
-def _fresh(prefix: str, used: set[str]) -> Iterator[str]:
-    """Generate variables that differ from all variables of nodes and from all labels."""
-    return (name for name in map(f"{prefix}{{}}".format, count()) if name not in used)
 
 
 def _tree(

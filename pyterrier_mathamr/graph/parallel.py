@@ -169,8 +169,16 @@ def begun_store(
         sources = {"trees": None if path is None else file_fingerprint(path / META if path.is_dir() else path)}
     if isinstance(parser, WorkerParser):
         made_by["parser"] = [parser.name, parser.model, parser.unit, dict(parser.options)]
-        if executor != Processes(1):
-            builder, executor = on_devices(builder, parser, executor)
+        if executor != Processes(1):  # a parser in each worker of a cluster, on the worker's device
+            if not isinstance(executor, RayCluster):
+                allowed = f"Processes(1): the parser {parser.name} starts its own processes"
+                raise ConfigError("executor", executor, allowed)
+            on_processor = bool(parser.devices) and all(device.startswith("cpu") for device in parser.devices)
+            single, builder = copy(parser), copy(builder)
+            single.devices, single.cache = ("cpu",) if on_processor else (), None
+            builder.parser = single
+            if executor.resources is None and not on_processor:
+                executor = replace(executor, resources={"GPU": 1})
     indexer = store.indexer(mode, shard_size=shard_size)
     with reported_once(), store.job(mode, {**made_by, **sources}) as job:
         yield BegunStore(job, indexer, parser, builder, executor)
@@ -212,16 +220,3 @@ def _pending(job: Job, batches: Iterable[Batch]) -> Iterator[Batch]:
 def _embedded(parser: AmrParser) -> int:
     """How many texts the embedded parser has parsed for another."""
     return parser.embedded_count if isinstance(parser, WorkerParser) else 0
-
-
-def on_devices(builder: GraphBuilder, parser: WorkerParser, executor: Executor) -> tuple[GraphBuilder, RayCluster]:
-    """Prepare a builder and a cluster for a parser that starts its own processes."""
-    if not isinstance(executor, RayCluster):
-        raise ConfigError("executor", executor, f"Processes(1): the parser {parser.name} starts its own processes")
-    on_processor = bool(parser.devices) and all(device.startswith("cpu") for device in parser.devices)
-    single, spread = copy(parser), copy(builder)
-    single.devices, single.cache = ("cpu",) if on_processor else (), None
-    spread.parser = single
-    if executor.resources is None and not on_processor:
-        executor = replace(executor, resources={"GPU": 1})
-    return spread, executor

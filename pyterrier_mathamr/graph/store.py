@@ -23,10 +23,8 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import fields, replace
-from functools import partial
-from itertools import filterfalse
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
@@ -64,13 +62,12 @@ if TYPE_CHECKING:
 Side = Literal["auto", "query", "document", "both"]
 """Whose graphs are built; ``auto``: the queries' where the frame has any, else the documents'."""
 
-_LEVEL = 6
 _DEEPEST = 8  # lists in lists; a field has three
 
 
 def pack(text: str) -> bytes:
     """Compress one graph's record; the same bytes each time."""
-    return zlib.compress(text.encode("utf-8", "surrogatepass"), _LEVEL)
+    return zlib.compress(text.encode("utf-8", "surrogatepass"), 6)
 
 
 def unpack(data: bytes) -> str:
@@ -99,17 +96,14 @@ def graph_of(record: str) -> MathAMRGraph:
     targets = [offset + i for i, offset in enumerate(offsets)]
     sources = [target - length for target, length in zip(targets, lengths, strict=True)]
     edges = tuple(zip(sources, roles, targets, strict=True))
-    return MathAMRGraph(AmrGraph(variables=variables, edges=edges, **_frozen_fields(amr)), **_frozen_fields(content))
+    amr, content = ({name: _frozen(value) for name, value in values.items()} for values in (amr, content))
+    return MathAMRGraph(AmrGraph(variables=variables, edges=edges, **amr), **content)
 
 
 def _changed(values: MathAMRGraph | AmrGraph) -> dict[str, Any]:
     """List the fields that differ from their default value."""
-    found = ((field.name, getattr(values, field.name), field.default) for field in fields(values))
-    return {name: value for name, value, default in found if value != default}
-
-
-def _frozen_fields(content: dict[str, Any]) -> dict[str, Any]:
-    return {name: _frozen(value) for name, value in content.items()}
+    given = ((field.name, getattr(values, field.name), field.default) for field in fields(values))
+    return {name: value for name, value, default in given if value != default}
 
 
 def _frozen(value: Any, depth: int = 0) -> Any:
@@ -161,13 +155,13 @@ def content_of(records: Sequence[Record]) -> Content:
 
 def packed_records(parts: Parts, rows: Rows) -> list[bytes]:
     """Read the packed graphs of some rows, in the order of the rows."""
-    found = [b""] * len(rows)
-    for part, places, local in parts.by_part(rows):
+    packed = [b""] * len(rows)
+    for part, positions, local in parts.by_part(rows):
         records, offsets = part["records"], part["offsets"]
-        bounds = zip(places.tolist(), offsets[local].tolist(), offsets[local + 1].tolist(), strict=True)
-        for place, start, end in bounds:
-            found[place] = records[start:end].tobytes()
-    return found
+        bounds = zip(positions.tolist(), offsets[local].tolist(), offsets[local + 1].tolist(), strict=True)
+        for position, start, end in bounds:
+            packed[position] = records[start:end].tobytes()
+    return packed
 
 
 _AT_ONCE = 256  # graphs that are read together by an iteration
@@ -279,10 +273,12 @@ class GraphStore(StoredArtifact, pt.Indexer):  # type: ignore[misc]
         Raises:
             WriteError: the file cannot be written; an existing one is unchanged.
         """
-        path = Path(file)
-        with replacing(path) as raw, _text_writer(raw, path) as out:
-            for row in self.get_corpus_iter():
-                out.write(row["graph"].to_penman() + "\n\n")
+        with replacing(Path(file)) as raw:
+            # without the date and name that gzip would add
+            data = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if Path(file).suffix == ".gz" else raw
+            with io.TextIOWrapper(data, encoding="utf-8", errors="surrogatepass", newline="\n") as out:
+                for row in self.get_corpus_iter():
+                    out.write(row["graph"].to_penman() + "\n\n")
 
     def from_penman(self, file: str | Path, *, mode: Mode = "create", verbose: bool = False) -> GraphStore:
         """Build this store from a file of Penman records, in bounded memory.
@@ -313,12 +309,6 @@ def _graphs(snapshot: Snapshot, ids: Sequence[str], rows: Rows) -> Iterator[Math
             reason = f"the record of {name!r:.80} is not a graph ({type(error).__name__}: {error!s:.200})"
             raise DamagedError(snapshot.path, reason) from error
         yield graph
-
-
-def _text_writer(raw: IO[bytes], path: Path) -> io.TextIOWrapper:
-    """Open a text writer, through gzip for a name in .gz, without the date and name that gzip would add."""
-    data = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
-    return io.TextIOWrapper(data, encoding="utf-8", errors="surrogatepass", newline="\n")
 
 
 _INPUTS = (("docno", "graph"), ("qid", "query_graph"), ("qid", "graph"))
@@ -368,7 +358,12 @@ class GraphStoreIndexer(Indexer):
         """Write the records that an earlier run has not written, in parts of at most ``shard_size``; yield each."""
         part: list[Record] = []
         size = 0
-        for record in filterfalse(partial(_is_done, job), records):
+        for record in records:
+            row = job.rows_done([record.name])
+            if row[0] >= 0:
+                if packed_records(job.done, row) != [record.data]:  # another one under this id
+                    raise job.changed(record.name)
+                continue
             yield record
             if part and size + len(record.data) > GRAPHS.part_bytes:
                 job.add(content_of(part))
@@ -389,16 +384,6 @@ class GraphStoreIndexer(Indexer):
             for names in _INPUTS:
                 check.columns(includes=list(names))
         yield from map(record_of_row, rows)
-
-
-def _is_done(job: Job, record: Record) -> bool:
-    """Whether an earlier run has stored the record; raises where it stored another one under this id."""
-    row = job.rows_done([record.name])
-    if row[0] < 0:
-        return False
-    if packed_records(job.done, row) != [record.data]:
-        raise job.changed(record.name)
-    return True
 
 
 def record_of_row(row: Mapping[str, Any], source: int = 0) -> Record:
@@ -435,8 +420,8 @@ class GraphLoader(ColumnAdder, Transformer):
             if self.side == "both":
                 check.columns(includes=["qid", "docno"])
         names = {"docno": "graph", "qid": "query_graph"}
-        auto = "docno" if "docno" in inp.columns else "qid"
-        keys = {"auto": [auto], "document": ["docno"], "query": ["qid"], "both": ["docno", "qid"]}[self.side]
+        side = self.side if self.side != "auto" else "document" if "docno" in inp.columns else "query"
+        keys = {"document": ["docno"], "query": ["qid"], "both": ["docno", "qid"]}[side]
         if inp.empty:
             return empty_output(inp, [names[key] for key in keys])
         for key in keys:

@@ -104,13 +104,13 @@ def layout_of(amr: AmrGraph, formulas: int, graph_id: str = "") -> GraphLayout:
     """
     labels, first_tree = amr.labels, NodeKind.OPT
     kinds = [NodeKind.CONCEPT if variable else NodeKind.CONSTANT for variable in amr.variables]
-    found = ((node, placeholder_number(label)) for node, label in enumerate(labels) if label[:1] == "F")
-    numbers = {node: number for node, number in found if 0 <= number < formulas}
+    numbered = ((node, placeholder_number(label)) for node, label in enumerate(labels) if label[:1] == "F")
+    numbers = {node: number for node, number in numbered if 0 <= number < formulas}
     layout = GraphLayout(kinds, [-1] * formulas, [[] for _ in range(formulas)], [[] for _ in range(formulas)], [])
-    own: list[list[int] | None] = [None] * len(labels)  # the sentence or tree of each node
+    part_of: list[list[int] | None] = [None] * len(labels)  # the sentence or tree of each node
 
     def begin(node: int) -> None:
-        own[node] = sentence = [node]
+        part_of[node] = sentence = [node]
         layout.sentences.append(sentence)
 
     joints = {0} if labels[0] == SENTENCES else set[int]()
@@ -127,7 +127,7 @@ def layout_of(amr: AmrGraph, formulas: int, graph_id: str = "") -> GraphLayout:
             again.append((source, target))
             continue
         placed[target] = 1
-        part = own[source]
+        part = part_of[source]
         if source in special and source in joints:  # other nodes below a joint are in no sentence
             if _SENTENCE_ROLE.fullmatch(role) and labels[target] == SENTENCES:
                 joints.add(target)
@@ -136,10 +136,10 @@ def layout_of(amr: AmrGraph, formulas: int, graph_id: str = "") -> GraphLayout:
                 begin(target)
         elif source in special and role in _TREES and kinds[source] < first_tree:
             kinds[target], trees = (NodeKind.OPT, layout.opts) if role == ":opt" else (NodeKind.SLT, layout.slts)
-            own[target] = tree = trees[numbers[source]]
+            part_of[target] = tree = trees[numbers[source]]
             tree.append(target)
         elif part is not None:
-            own[target] = part
+            part_of[target] = part
             part.append(target)
             if kinds[source] >= first_tree:
                 kinds[target] = kinds[source]
@@ -153,8 +153,8 @@ def layout_of(amr: AmrGraph, formulas: int, graph_id: str = "") -> GraphLayout:
         raise MissingPlaceholderError(f"graph {graph_id!r} of {formulas} formulas", f"no node for {names}", missing)
     seen: set[tuple[int, int]] = set()
     for source, target in again:  # nodes that a sentence only mentions
-        part = own[source]
-        if part is None or part is own[target] or max(kinds[source], kinds[target]) >= first_tree:
+        part = part_of[source]
+        if part is None or part is part_of[target] or max(kinds[source], kinds[target]) >= first_tree:
             continue
         if (id(part), target) not in seen:
             seen.add((id(part), target))
@@ -250,7 +250,10 @@ def virtual_part(
 
 def _hierarchy(layout: GraphLayout, formulas: FormulaMode, auxiliary: Auxiliary) -> VirtualPart:
     size = len(layout.kinds)
-    members = _formula_members(layout, formulas)
+    members: list[list[int]] = []  # below each formula's virtual node: the chosen trees, else the placeholder
+    if formulas != "none":
+        for opt, slt, placeholder in zip(layout.opts, layout.slts, layout.placeholders, strict=True):
+            members.append([*(opt if formulas != "slt" else ()), *(slt if formulas != "opt" else ())] or [placeholder])
     sentence, document = size + len(members), size + len(members) + len(layout.sentences)
     edges: list[AmrEdge] = []
     for node, nodes in enumerate(members, size):
@@ -267,16 +270,6 @@ def _hierarchy(layout: GraphLayout, formulas: FormulaMode, auxiliary: Auxiliary)
     return VirtualPart(kinds, edges, list(range(size, document + 1)), kinds)
 
 
-def _formula_members(layout: GraphLayout, formulas: FormulaMode) -> list[list[int]]:
-    """List the nodes below each formula's virtual node: the nodes of the chosen trees, else the placeholder."""
-    if formulas == "none":
-        return []
-    nothing: list[list[int]] = [[]] * len(layout.placeholders)
-    opts = layout.opts if formulas != "slt" else nothing
-    slts = layout.slts if formulas != "opt" else nothing
-    return [opt + slt or [node] for opt, slt, node in zip(opts, slts, layout.placeholders, strict=True)]
-
-
 def document_order(layout: GraphLayout, formulas: int) -> list[int]:
     """Order formula and sentence virtual nodes as in the text: each sentence, then the formulas in it."""
     sentence_of = {node: i for i, nodes in reversed([*enumerate(layout.sentences)]) for node in nodes}
@@ -286,8 +279,8 @@ def document_order(layout: GraphLayout, formulas: int) -> list[int]:
         current = sentence_of.get(layout.placeholders[formula], current - 1) + 1
         within[current].append(formula)
     order = list(within[0])
-    for i, found in enumerate(within[1:]):
-        order += [formulas + i, *found]
+    for i, inside in enumerate(within[1:]):
+        order += [formulas + i, *inside]
     return order
 
 

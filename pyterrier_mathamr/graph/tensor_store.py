@@ -7,7 +7,7 @@ only the first half is stored. A part stores numbers in two bytes where all of t
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +83,24 @@ class TensorStore(StoredArtifact):
         store = cls(path)
         with store.job(mode, {}, resume=False) as job:
             widths = {part["features"].shape[1] for part in job.parts}
-            for content in _contents(store.path, items, widths):
-                job.add(content)
+            ids: list[str] = []
+            rows: list[dict[str, npt.NDArray[Any]]] = []
+            size = 0  # of the rows of a part
+            for name, graph in items:
+                row = _row(graph)
+                widths.add(row["features"].shape[1])
+                if len(widths) > 1:
+                    reason = f"{name!r} has text features of another width than the graphs before it"
+                    raise GraphError(str(store.path), reason)
+                needed = sum(array.nbytes for array in row.values())
+                if ids and size + needed > TENSORS.part_bytes:
+                    job.add(_content(ids, rows))
+                    ids, rows, size = [], [], 0
+                ids.append(name)
+                rows.append(row)
+                size += needed
+            if ids:
+                job.add(_content(ids, rows))
             job.commit({})
         return store
 
@@ -139,7 +155,7 @@ def _read(snapshot: Snapshot, row: int) -> GraphTensors:
         ends = np.concatenate([ends, ends[::-1]], axis=1)
         relations = np.concatenate([relations, relations + np.int16(1)])
     features = part["features"]
-    found = GraphTensors(
+    graph = GraphTensors(
         nodes=part["nodes"][nodes].astype(np.int32),
         edges=ends,
         relations=relations,
@@ -147,37 +163,21 @@ def _read(snapshot: Snapshot, row: int) -> GraphTensors:
         kinds=np.array(part["kinds"][virtual]),
         features=np.array(features[virtual]) if features.shape[1] else None,
     )
-    for named in (found.edges, found.virtual):
-        if named.size and int(named.view(np.uint32).max()) >= len(found.nodes):  # a negative one is too large
+    for named in (graph.edges, graph.virtual):
+        if named.size and int(named.view(np.uint32).max()) >= len(graph.nodes):  # a negative one is too large
             raise DamagedError(part.path, f"graph {row} of it names nodes that it does not have")
-    return found
-
-
-def _contents(path: Path, items: Iterable[tuple[str, GraphTensors]], widths: set[int]) -> Iterator[Content]:
-    """Concatenate tensors to parts of bounded size; all must have text features of one width."""
-    ids: list[str] = []
-    rows: list[Mapping[str, npt.NDArray[Any]]] = []
-    size = 0
-    for name, graph in items:
-        row = _row(graph)
-        widths.add(row["features"].shape[1])
-        if len(widths) > 1:
-            raise GraphError(str(path), f"{name!r} has text features of another width than the graphs before it")
-        needed = sum(array.nbytes for array in row.values())
-        if ids and size + needed > TENSORS.part_bytes:
-            yield _content(ids, rows)
-            ids, rows, size = [], [], 0
-        ids.append(name)
-        rows.append(row)
-        size += needed
-    if ids:
-        yield _content(ids, rows)
+    return graph
 
 
 def _row(graph: GraphTensors) -> dict[str, npt.NDArray[Any]]:
     """Make the arrays that are stored of a graph, by name."""
-    mirrored = _is_mirrored(graph)
-    kept = len(graph.relations) >> mirrored
+    half, odd = divmod(len(graph.relations), 2)
+    mirrored = (
+        not odd
+        and np.array_equal(graph.edges[:, half:], graph.edges[::-1, :half])
+        and np.array_equal(graph.relations[half:], graph.relations[:half] + 1)
+    )
+    kept = half if mirrored else len(graph.relations)
     sources, targets = graph.edges[:, :kept]
     features = np.zeros((len(graph.virtual), 0), np.float16) if graph.features is None else graph.features
     return {
@@ -198,18 +198,8 @@ def _narrow(values: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
     return values.astype(np.uint16 if fits else np.int32)
 
 
-def _content(ids: list[str], rows: list[Mapping[str, npt.NDArray[Any]]]) -> Content:
+def _content(ids: list[str], rows: list[dict[str, npt.NDArray[Any]]]) -> Content:
     arrays = {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
     for offsets, name in _OFFSETS.items():
         arrays[offsets] = np.cumsum([0, *(len(row[name]) for row in rows)], dtype=np.int64)
     return Content(ids, arrays)
-
-
-def _is_mirrored(graph: GraphTensors) -> bool:
-    """Return whether the second half of the edges is the first reversed, with relations one higher."""
-    half, odd = divmod(len(graph.relations), 2)
-    return (
-        not odd
-        and np.array_equal(graph.edges[:, half:], graph.edges[::-1, :half])
-        and np.array_equal(graph.relations[half:], graph.relations[:half] + 1)
-    )

@@ -187,34 +187,33 @@ class Vocabulary:
             counts[normalise(label, kind)] += count
         kept = [
             text
-            for text in _by_frequency(counts)
+            for text in sorted(counts, key=lambda text: (-counts[text], text))
             if text not in SPECIAL_NODES and (counts[text] >= min_number_count or number_token(text) is None)
         ]
-        common = [role for role in _by_frequency(roles) if roles[role] >= min_role_count][:_MOST_ROLES]
+        frequent = sorted(roles, key=lambda role: (-roles[role], role))
+        common = [role for role in frequent if roles[role] >= min_role_count][:_MOST_ROLES]
         names = [*SPECIAL_ROLES, *sorted(role for role in common if role not in SPECIAL_ROLES)]
         return cls((*SPECIAL_NODES, *kept[: max(size - len(SPECIAL_NODES), 0)]), _with_inverses(names))
 
     def node_id(self, label: str, kind: NodeKind) -> int:
         """Look up the ``label`` of a ``kind`` of node: its id, or the id of its type of number or of unknown labels."""
         known = self._known[kind]
-        found = known.get(label)
-        if found is None:
+        number = known.get(label)
+        if number is None:
             text = normalise(label, kind)
-            found = self._ids.get(text)
-            if found is None:
+            number = self._ids.get(text)
+            if number is None:
                 token = number_token(text)
-                found = UNK_ID if token is None else self._ids[token]
+                number = UNK_ID if token is None else self._ids[token]
             if len(known) < _CACHE_LIMIT:
-                known[label] = found
-        return found
+                known[label] = number
+        return number
 
     def node_ids(self, labels: Sequence[str], kinds: Sequence[NodeKind]) -> list[int]:
         """Look up the ``labels`` of a whole graph, given the ``kinds`` of its nodes; see :meth:`node_id`."""
         known = self._known
-        found = [known[kind].get(label, -1) for label, kind in zip(labels, kinds, strict=True)]
-        if -1 in found:
-            found = [self.node_id(label, kind) for label, kind in zip(labels, kinds, strict=True)]
-        return found
+        ids = [known[kind].get(label, -1) for label, kind in zip(labels, kinds, strict=True)]
+        return ids if -1 not in ids else [self.node_id(*node) for node in zip(labels, kinds, strict=True)]
 
     def relation_id(self, role: str) -> int:
         """Look up a role (``:ARG0``) or an inverse (``:ARG0*``); unknown roles share one id and one inverse."""
@@ -239,10 +238,10 @@ class Vocabulary:
         counts: Counter[tuple[int, str]] = Counter()
         for (label, kind), count in labels.items():
             counts[self.node_id(label, kind), label] += count
-        found = [""] * len(self.nodes)
+        spellings = [""] * len(self.nodes)
         for (number, label), _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-            found[number] = found[number] or label
-        return ["" if number == UNK_ID else label for number, label in enumerate(found)]
+            spellings[number] = spellings[number] or label
+        return ["", *spellings[UNK_ID + 1 :]]
 
     def save(self, path: str | Path) -> None:
         """Write the vocabulary as JSON, compressed for a name in ``.gz``; the same bytes each time."""
@@ -262,13 +261,13 @@ class Vocabulary:
             data = path.read_bytes()
             text = _unpacked(data) if path.suffix == ".gz" else data
             content = parse_json(text.decode("utf-8", "surrogatepass"))
-            found = (content["format"], content["normalisation"])
+            versions = (content["format"], content["normalisation"])
             nodes, roles = tuple(map(str, content["nodes"])), tuple(map(str, content["roles"]))
         except (EOFError, ValueError, KeyError, TypeError, gzip.BadGzipFile, zlib.error) as error:
             raise _unreadable(path, f"no vocabulary ({type(error).__name__}: {error})") from error
-        if found != (VOCABULARY_FORMAT, NORMALISATION_VERSION):
+        if versions != (VOCABULARY_FORMAT, NORMALISATION_VERSION):
             wanted = (VOCABULARY_FORMAT, NORMALISATION_VERSION)
-            raise _unreadable(path, f"format and normalization {found}, but this release reads {wanted}")
+            raise _unreadable(path, f"format and normalization {versions}, but this release reads {wanted}")
         return cls(nodes, _with_inverses(roles))
 
     def _content(self) -> dict[str, object]:
@@ -278,10 +277,6 @@ class Vocabulary:
             "nodes": self.nodes,
             "roles": self.relations[::2],
         }
-
-
-def _by_frequency(counts: Mapping[str, int]) -> list[str]:
-    return sorted(counts, key=lambda text: (-counts[text], text))
 
 
 def _with_inverses(roles: Iterable[str]) -> tuple[str, ...]:

@@ -77,29 +77,21 @@ def segments_of(graph: MathAMRGraph) -> Segments:
     number = {text: i for i, text in enumerate(plain)}
     texts, places = [], dict[int, TextPlace]()
     for segment, text in enumerate(plain):
-        whole, found = _with_places(text, graph.latex)
-        texts.append(whole)
-        for formula, start, end in found:
-            places.setdefault(formula, TextPlace(segment, start, end))
+        pieces, length, last = list[str](), 0, 0
+        for match in PLACEHOLDER.finditer(text):
+            formula = int(match[1])
+            if formula < len(graph.latex):  # a placeholder without LaTeX stays
+                pieces += [text[last : match.start()], f"${graph.latex[formula]}$"]
+                length += len(pieces[-2]) + len(pieces[-1])
+                places.setdefault(formula, TextPlace(segment, length - 1 - len(graph.latex[formula]), length - 1))
+                last = match.end()
+        texts.append("".join([*pieces, text[last:]]))
     for formula in range(graph.n_formulas):
         if formula not in places:
             places[formula] = TextPlace(len(texts), 1, 1 + len(graph.latex[formula]))
             texts.append(f"${graph.latex[formula]}$")
     of_sentence = tuple(number[text] for text in graph.sentence_texts)
     return Segments(tuple(texts), of_sentence, tuple(places[i] for i in range(graph.n_formulas)))
-
-
-def _with_places(text: str, latex: Sequence[str]) -> tuple[str, list[tuple[int, int, int]]]:
-    """Replace each placeholder by ``$latex$`` where there is LaTeX for it; also return number, start, end of each."""
-    parts, places, length, last = [], [], 0, 0
-    for match in PLACEHOLDER.finditer(text):
-        number = int(match[1])
-        if number < len(latex):
-            parts += [text[last : match.start()], f"${latex[number]}$"]
-            length += len(parts[-2]) + len(parts[-1])
-            places.append((number, length - 1 - len(latex[number]), length - 1))
-            last = match.end()
-    return "".join([*parts, text[last:]]), places
 
 
 def _missing(graph: MathAMRGraph, what: str) -> GraphError:
