@@ -1,12 +1,13 @@
 """AMR graphs: the data, its Penman notation, and the parsers that turn posts into graphs.
 
-post ── parsing ──▶ texts ──┬─ dependency/           the embedded parser: rules over a dependency tree
-what a parser is    └─ parsers               parsers by name, also of other distributions
-│
-▼
-graph ◀── parsing ◀── parts, one for each sentence: placeholders unique, one root
-│
-penman, lenient         graphs to Penman text and back; text of other programs, with each repair counted
+::
+
+    post ── parsing ──▶ texts ──▶ dependency/      the embedded parser: rules over a dependency tree
+                                     │
+    graph ◀── parsing ◀──────────── parts          one for each sentence: placeholders unique, one root
+      │
+    penman, lenient                                graphs to Penman text and back; text of other programs, with each
+                                                   repair counted
 """
 
 import lazy_loader

@@ -3,9 +3,9 @@ from .errors import AmrError as AmrError
 from .errors import ParserUnavailableError as ParserUnavailableError
 from .errors import PenmanError as PenmanError
 from .graph import AmrGraph as AmrGraph
-from .parsers import get_parser as get_parser
 from .parsing import AmrParser as AmrParser
 from .parsing import SentenceParser as SentenceParser
 from .parsing import WorkerParser as WorkerParser
+from .parsing import get_parser as get_parser
 from .penman import decode_penman as decode_penman
 from .penman import encode_penman as encode_penman

@@ -55,22 +55,36 @@ class Repairer:
         self.words: list[str] = []  # of the current label
         self.quoted = self.in_concept = self.has_role = False
         self.name_of: dict[str, str] = {}
-        self._fresh: Iterator[str] | None = None
+        self.fresh_names: Iterator[str] | None = None
 
     def repaired(self) -> str:
         """Return the graph as valid text on one line."""
         while self.skip():
             character = self.text[self.at]
-            if self.out and not self.open:
-                if not self.after_root(character):
+            if self.out and not self.open:  # after the root's last bracket
+                if character == ")":
+                    self.repair("a closing bracket too many left out")
+                    self.at += 1
+                elif character == ":":
+                    self.repair("a closing bracket too early moved to the end")
+                    self.out.pop()
+                    self.open.append(True)
+                else:
+                    if character != "#":
+                        self.repair("text after the graph left out")
                     break
             elif character == "(":
                 self.node()
             elif character == ")":
-                self.close()
+                self.flush()
+                self.has_role = False
+                self.out.append(")")
+                self.open.pop()
+                self.at += 1
             elif character == "#" and self.at_line_start():
                 self.repair("a comment inside the graph left out")
-                self.at = self.line_end()
+                end = self.text.find("\n", self.at)
+                self.at = len(self.text) if end < 0 else end
             elif character == ":" and not (self.in_concept and _LABEL_COLON.match(self.text, self.at)):
                 self.role()
             else:
@@ -97,23 +111,6 @@ class Repairer:
             before -= 1
         return not before or self.text[before - 1] == "\n"
 
-    def line_end(self) -> int:
-        end = self.text.find("\n", self.at)
-        return len(self.text) if end < 0 else end
-
-    def after_root(self, character: str) -> bool:
-        """Handle a character after the root's last bracket; return whether the graph may continue."""
-        if character == ")":
-            self.repair("a closing bracket too many left out")
-            self.at += 1
-        elif character == ":":
-            self.repair("a closing bracket too early moved to the end")
-            self.out.pop()
-            self.open.append(True)
-        elif character != "#":
-            self.repair("text after the graph left out")
-        return character in ":)"
-
     def node(self) -> None:
         """'(' Variable? '/'?, with or without a concept after it."""
         self.flush()
@@ -123,9 +120,9 @@ class Repairer:
         self.has_role = False
         self.at += 1
         self.skip()
-        found = _VARIABLE.match(self.text, self.at)
-        self.at = found.end() if found else self.at
-        self.out.append("(" + self.variable(found.group() if found else ""))
+        match = _VARIABLE.match(self.text, self.at)
+        self.at = match.end() if match else self.at
+        self.out.append("(" + self.variable(match.group() if match else ""))
         self.open.append(False)
         if self.skip() and self.text[self.at] == "/":
             self.at += 1
@@ -136,34 +133,20 @@ class Repairer:
 
     def variable(self, written: str) -> str:
         """Return the variable of a new node: the written one, where it is valid and new."""
-        name = written
-        if not written or not is_symbol(written):
-            self.repair("a variable made")
-            name = self.fresh()
-        elif written in self.name_of:
-            self.repair("a variable defined twice renamed")
-            name = self.fresh()
+        name, is_valid = written, bool(written) and is_symbol(written)
+        if not is_valid or written in self.name_of:
+            self.repair("a variable defined twice renamed" if is_valid else "a variable made")
+            if self.fresh_names is None:
+                taken = set(re.findall(r'[^\s()/:"~]+', self.text))
+                self.fresh_names = (name for name in map("x{}".format, count(1)) if name not in taken)
+            name = next(self.fresh_names)
         if written:
             self.name_of[written] = name
         return name
 
-    def fresh(self) -> str:
-        if self._fresh is None:
-            taken = set(re.findall(r'[^\s()/:"~]+', self.text))
-            self._fresh = (name for name in map("x{}".format, count(1)) if name not in taken)
-        return next(self._fresh)
-
     def begin_concept(self) -> None:
         self.out.append("/")
         self.in_concept = self.open[-1] = True
-
-    def close(self) -> None:
-        """')'."""
-        self.flush()
-        self.has_role = False
-        self.out.append(")")
-        self.open.pop()
-        self.at += 1
 
     def role(self) -> None:
         """':' and all up to a space, a bracket or a quotation mark."""
@@ -196,14 +179,14 @@ class Repairer:
             self.has_role = True
         string = _STRING.match(self.text, self.at)
         run = string or _RUN.match(self.text, self.at)
-        found = run.group() if run else ""
-        self.at += len(found)
+        word = run.group() if run else ""
+        self.at += len(word)
         mark = _ALIGNMENT.match(self.text, self.at) if string else None
         if mark:
-            found += mark.group()
+            word += mark.group()
             self.at = mark.end()
         self.quoted = string is not None and not self.words
-        self.words.append(found)
+        self.words.append(word)
 
     def flush(self) -> None:
         """Write the current label, if any, in quotes where needed."""
@@ -310,10 +293,10 @@ def _roles_in_capitals(graph: AmrGraph, repairs: Counter[str]) -> AmrGraph:
 
 def _placeholders_in_capitals(graph: AmrGraph, repairs: Counter[str]) -> AmrGraph:
     """Restore ``formula_0`` to upper case where the whole record is lower-cased."""
-    found = {node for node, label in enumerate(graph.labels) if _PLACEHOLDER.fullmatch(label)}
-    if not found or any(graph.labels[node].startswith("FORMULA_") for node in found):
+    placeholders = {node for node, label in enumerate(graph.labels) if _PLACEHOLDER.fullmatch(label)}
+    if not placeholders or any(graph.labels[node].startswith("FORMULA_") for node in placeholders):
         return graph
-    repairs["the case of a placeholder"] += len(found)
-    labels = tuple(label.upper() if node in found else label for node, label in enumerate(graph.labels))
-    spellings = tuple((node, atom) for node, atom in graph.spellings if node not in found)
+    repairs["the case of a placeholder"] += len(placeholders)
+    labels = tuple(label.upper() if node in placeholders else label for node, label in enumerate(graph.labels))
+    spellings = tuple((node, atom) for node, atom in graph.spellings if node not in placeholders)
     return replace(graph, labels=labels, spellings=spellings)

@@ -1,9 +1,11 @@
-"""Code shared by parsers: merging the parts of a post into one connected graph, and the bases of parsers.
+"""Parsers: what one is, parsers by name, and a base that merges the parts of a post into one connected graph.
 
-(m / multi-sentence            a single sentence is the root itself; a post without text is (a / amr-empty)
-:snt1 (p / prove-01 ...)
-:snt2 (e / equal-01 ...)
-:math (f3 / FORMULA_3))     a formula that the parser lost
+::
+
+    (m / multi-sentence            a single sentence is the root itself; a post without text is (a / amr-empty)
+       :snt1 (p / prove-01 ...)
+       :snt2 (e / equal-01 ...)
+       :math (f3 / FORMULA_3))     a formula that the parser lost
 """
 
 from __future__ import annotations
@@ -11,11 +13,14 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.posts import PLACEHOLDER, TOKEN, MathPost
 
@@ -81,38 +86,6 @@ def part_of(graph: AmrGraph) -> ParsedPart:
     return ParsedPart(list(graph.labels), constants, edges, roots, dict(graph.spellings))
 
 
-def merged(parts: Iterable[ParsedPart], formulas: Iterable[int], texts: Sequence[str] | None = None) -> AmrGraph:
-    """Merge parts into one graph.
-
-    Args:
-        parts: the parts, in order.
-        formulas: numbers of the placeholders that the graph must have; any other ``FORMULA_n`` is renamed.
-        texts: the text of each root of the parts, in order; kept as the graph's ``texts``.
-
-    Returns:
-        A connected graph in writing order with distinct variables and exactly one node for each placeholder;
-        placeholders that no part has are attached to the root by ``:math``.
-    """
-    whole, place = _joined(parts, set(formulas))
-    owners: dict[int, int] = {}  # a root that sentences share belongs to the first of them
-    for i, node in enumerate(whole.roots):
-        owners.setdefault(node, i)
-    roots = list(owners)
-    root = roots[0] if len(roots) == 1 else whole.add("multi-sentence" if roots else "amr-empty")
-    leaving: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
-    if len(roots) > 1:
-        leaving[root] = [(f":snt{i}", node) for i, node in enumerate(roots, 1)]
-    entered = [0] * len(whole.labels)
-    for source, role, target in whole.edges:
-        if source != target:
-            leaving[source].append((role, target))
-            entered[target] += 1
-    bare = {node for node in whole.constants if node not in leaving and entered[node] < 2 and node != root}
-    placed = [place[number] if number in place else whole.add(f"FORMULA_{number}") for number in sorted(set(formulas))]
-    kept = () if texts is None else tuple(texts[i] for i in owners.values())
-    return _written(root, whole, leaving, bare, placed, kept)
-
-
 def _written(
     root: int,
     whole: ParsedPart,
@@ -122,9 +95,22 @@ def _written(
     texts: tuple[str, ...],
 ) -> AmrGraph:
     """Number nodes and edges in writing order, depth first, name the variables, and add the formulas not reached."""
-    names = _Names()
+    counts: Counter[str] = Counter()  # of the variables by letter
+
+    def variable(label: str) -> str:
+        """Return ``f3`` for FORMULA_3, the first letter of the concept and a number for others."""
+        if label.startswith("FORMULA_"):
+            return f"f{label[8:]}"
+        letter = label[:1].lower()
+        if not ("a" <= letter <= "z"):
+            letter = "x"
+        elif letter == "f":
+            letter = "ff"  # f is reserved for formulas
+        counts[letter] += 1
+        return letter if counts[letter] == 1 else f"{letter}{counts[letter]}"
+
     order = {root: 0}
-    variables = [names.name(whole.labels[root])]
+    variables = [variable(whole.labels[root])]
     written: list[tuple[int, str, int]] = []
 
     def follow(edges: Iterable[tuple[str, int]]) -> None:
@@ -137,7 +123,7 @@ def _written(
                 target = order.setdefault(node, len(order))
                 written.append((source, role, target))
                 if not known:
-                    variables.append("" if node in bare else names.name(whole.labels[node]))
+                    variables.append("" if node in bare else variable(whole.labels[node]))
                     if node in leaving:
                         stack.append((target, iter(leaving[node])))
                         break
@@ -160,45 +146,26 @@ def _written(
 def _joined(parts: Iterable[ParsedPart], formulas: set[int]) -> tuple[ParsedPart, dict[int, int]]:
     """Concatenate parts with one node for each placeholder; also return the placeholders' nodes."""
     whole = ParsedPart()
-    place: dict[int, int] = {}
+    node_of: dict[int, int] = {}  # by the number of the placeholder
     for part in parts:
-        at: list[int] = []
+        new_nodes: list[int] = []
         for node, label in enumerate(part.labels):
             if "FORMULA_" in label:
                 match = PLACEHOLDER.fullmatch(label)
                 if match and int(match[1]) in formulas:
                     number = int(match[1])
-                    if number not in place:
-                        place[number] = whole.add(f"FORMULA_{number}")
-                    at.append(place[number])
+                    if number not in node_of:
+                        node_of[number] = whole.add(f"FORMULA_{number}")
+                    new_nodes.append(node_of[number])
                     continue
                 label = label.replace("FORMULA_", "FORMULA-")
             new = whole.constant(label) if node in part.constants else whole.add(label)
             if node in part.spellings and label == part.labels[node]:
                 whole.spellings[new] = part.spellings[node]
-            at.append(new)
-        whole.edges += [(at[source], role, at[target]) for source, role, target in part.edges]
-        whole.roots += [at[node] for node in part.roots]
-    return whole, place
-
-
-class _Names:
-    """Generator of variables: ``f3`` for FORMULA_3, the first letter of the concept and a number for others."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-
-    def name(self, label: str) -> str:
-        """Return a variable that is not in use."""
-        if label.startswith("FORMULA_"):
-            return f"f{label[8:]}"
-        letter = label[:1].lower()
-        if not ("a" <= letter <= "z"):
-            letter = "x"
-        elif letter == "f":
-            letter = "ff"  # f is reserved for formulas
-        self.counts[letter] += 1
-        return letter if self.counts[letter] == 1 else f"{letter}{self.counts[letter]}"
+            new_nodes.append(new)
+        whole.edges += [(new_nodes[source], role, new_nodes[target]) for source, role, target in part.edges]
+        whole.roots += [new_nodes[node] for node in part.roots]
+    return whole, node_of
 
 
 @runtime_checkable
@@ -279,10 +246,34 @@ class PartParser(ABC):
 
         Args:
             parts: of the texts of a post or sentence, in order.
-            formulas: numbers of the placeholders that the graph must have.
-            texts: the text of each root of the parts, kept as the graph's ``texts``.
+            formulas: numbers of the placeholders that the graph must have; any other ``FORMULA_n`` is renamed.
+            texts: the text of each root of the parts, in order; kept as the graph's ``texts``.
+
+        Returns:
+            A connected graph in writing order with distinct variables and exactly one node for each placeholder;
+            placeholders that no part has are attached to the root by ``:math``.
         """
-        return merged(parts, formulas, texts)
+        numbers = set(formulas)
+        whole, node_of = _joined(parts, numbers)
+        owners: dict[int, int] = {}  # a root that sentences share belongs to the first of them
+        for i, node in enumerate(whole.roots):
+            owners.setdefault(node, i)
+        roots = list(owners)
+        root = roots[0] if len(roots) == 1 else whole.add("multi-sentence" if roots else "amr-empty")
+        leaving: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
+        if len(roots) > 1:
+            leaving[root] = [(f":snt{i}", node) for i, node in enumerate(roots, 1)]
+        entered = [0] * len(whole.labels)
+        for source, role, target in whole.edges:
+            if source != target:
+                leaving[source].append((role, target))
+                entered[target] += 1
+        bare = {node for node in whole.constants if node not in leaving and entered[node] < 2 and node != root}
+        placed = [
+            node_of[number] if number in node_of else whole.add(f"FORMULA_{number}") for number in sorted(numbers)
+        ]
+        kept = () if texts is None else tuple(texts[i] for i in owners.values())
+        return _written(root, whole, leaving, bare, placed, kept)
 
 
 class WorkerParser(PartParser):
@@ -328,3 +319,34 @@ class SentenceParser(PartParser):
             ParsedPart(["sentence", *own], edges=[(0, ":math", node) for node, _ in enumerate(own, 1)], roots=[0])
             for own in formulas
         ]
+
+
+REGISTERED = "mathamr_parsers"
+"""The entry points by which other distributions register parsers."""
+
+
+def get_parser(name_or_parser: str | AmrParser, **options: Any) -> AmrParser:
+    """Return the parser of a name, made with ``options``, or ``name_or_parser`` itself where it is a parser.
+
+    Raises:
+        ConfigError: there is no such parser, or it does not accept an option.
+    """
+    from .dependency import DependencyAmrParser
+
+    if isinstance(name_or_parser, str):
+        make: Callable[..., AmrParser] | None = DependencyAmrParser
+        if name_or_parser != DependencyAmrParser.name:
+            make = next((entry.load() for entry in entry_points(group=REGISTERED, name=name_or_parser)), None)
+        if make is not None:
+            return make(**options) if options else _shared(make)
+    elif isinstance(name_or_parser, AmrParser):
+        return name_or_parser
+    others = entry_points(group=REGISTERED)
+    names = ", ".join(map(repr, [DependencyAmrParser.name, *(entry.name for entry in others)]))
+    advice = "" if others else "; 'transition' and 'amrlib' need: pip install 'pyterrier-mathamr[systems]'"
+    raise ConfigError("parser", name_or_parser, f"{names} or an object with the methods of AmrParser{advice}")
+
+
+@cache
+def _shared(make: Callable[[], AmrParser]) -> AmrParser:
+    return make()

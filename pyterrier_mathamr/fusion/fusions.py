@@ -1,10 +1,6 @@
 """Fusions: run several systems and rank by a weighted sum of their transformed scores.
 
-A fusion declares the contribution of a row, the weights, and the value for a document that a system did not find:
-
-    ZScoreFusion    (score - mean) / standard deviation    weights    the lowest of the system
-    ConvexFusion    the score rescaled to 0 … 1            α, 1 - α   0
-    ModifiedRRF     score / (k + rank)                     1          0
+A fusion declares the contribution of a row, the weights, and the value for a document that a system did not find.
 """
 
 from __future__ import annotations
@@ -124,9 +120,13 @@ class Fusion(Retriever):
         added = _shared([list(ranking.columns) for ranking in rankings], queries.columns)
         joined = contributed(rankings, self.contributions, lowest=self.lacking_is_lowest)
         fused = ranked(joined, self.weights, self.num_results)
-        if added:
+        if added:  # of a query (`query_…`) or of a document, the first value counts
             found = pd.concat([ranking[["qid", "docno", *added]] for ranking in rankings], ignore_index=True)
-            fused = _with_columns(fused, found, added)
+            query_columns = [name for name in added if name in pt.model.query_columns(found)]
+            first = {name: first_values(found, name) for name in query_columns}
+            fused = with_objects(fused, **{name: list(map(first[name].get, fused["qid"])) for name in query_columns})
+            documents = found.drop(columns=query_columns).drop_duplicates(subset=["qid", "docno"])
+            fused = fused.merge(documents, on=["qid", "docno"], how="left", sort=False)
         row_of = {qid: row for row, qid in enumerate(queries["qid"])}
         fused = fused.assign(_row=fused["qid"].map(row_of)).sort_values(["_row", "rank"])
         result: pd.DataFrame = queries.iloc[fused["_row"].to_numpy(np.int64)].reset_index(drop=True)
@@ -180,7 +180,7 @@ def with_text_docnos(ranking: pd.DataFrame) -> pd.DataFrame:
 
 
 def contributed(
-    rankings: Sequence[pd.DataFrame], of: Callable[[Numbers, pd.DataFrame], Floats], *, lowest: bool
+    rankings: Sequence[pd.DataFrame], contributions: Callable[[Numbers, pd.DataFrame], Floats], *, lowest: bool
 ) -> pd.DataFrame:
     """Compute each ranking's contributions to the documents of all rankings, as ``qid``, ``docno``, ``0``, ``1``, ….
 
@@ -189,18 +189,18 @@ def contributed(
     every = pd.concat([with_text_docnos(ranking[["qid", "docno"]]) for ranking in rankings], ignore_index=True)
     queries, qids = pd.factorize(every["qid"], sort=True)
     documents, docnos = pd.factorize(every["docno"], sort=True)
-    keys, places = np.unique(queries.astype(np.int64) * max(len(docnos), 1) + documents, return_inverse=True)
-    query, document = np.divmod(keys, max(len(docnos), 1))
+    pairs, pair_of_row = np.unique(queries.astype(np.int64) * max(len(docnos), 1) + documents, return_inverse=True)
+    query, document = np.divmod(pairs, max(len(docnos), 1))
     columns = {}
     ends = np.cumsum([len(ranking) for ranking in rankings])
-    for number, (ranking, rows) in enumerate(zip(rankings, np.split(places, ends[:-1]), strict=True)):
-        parts = of(query[rows], ranking)
-        found, lacking = np.full(len(keys), np.nan), np.zeros(len(qids))
-        found[rows[::-1]] = parts[::-1]
+    for number, (ranking, rows) in enumerate(zip(rankings, np.split(pair_of_row, ends[:-1]), strict=True)):
+        parts = contributions(query[rows], ranking)
+        column, lacking = np.full(len(pairs), np.nan), np.zeros(len(qids))
+        column[rows[::-1]] = parts[::-1]
         if lowest:
-            there = ~np.isnan(parts)
-            np.minimum.at(lacking, query[rows[there]], parts[there])
-        columns[str(number)] = np.where(np.isnan(found), lacking[query], found)
+            known = ~np.isnan(parts)
+            np.minimum.at(lacking, query[rows[known]], parts[known])
+        columns[str(number)] = np.where(np.isnan(column), lacking[query], column)
     return pd.DataFrame({"qid": qids[query], "docno": docnos[document], **columns})
 
 
@@ -209,15 +209,6 @@ def _shared(columns: Sequence[Sequence[str]], of_queries: Iterable[str]) -> list
     known = {"qid", *_RESULTS, *of_queries}
     first, *others = columns or [[]]
     return [name for name in first if name not in known and all(name in other for other in others)]
-
-
-def _with_columns(fused: pd.DataFrame, found: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Add columns of the rankings: the first value for a query (``query_…``), or for a document of it."""
-    of_queries = [name for name in names if name in pt.model.query_columns(found)]
-    of_documents = found.drop(columns=of_queries).drop_duplicates(subset=["qid", "docno"])
-    values = {name: first_values(found, name) for name in of_queries}
-    added = {name: [values[name].get(qid) for qid in fused["qid"]] for name in of_queries}
-    return with_objects(fused, **added).merge(of_documents, on=["qid", "docno"], how="left", sort=False)
 
 
 def distinct_names(systems: Sequence[pt.Transformer]) -> list[str]:
@@ -238,15 +229,15 @@ def _extremes(query: Numbers, scores: Floats) -> tuple[Floats, Floats]:
 
 def standardized(query: Numbers, scores: Floats) -> Floats:
     """Standardize the scores of each query, 0 if they are all the same; NaN stays."""
-    queries, there = int(query.max(initial=-1)) + 1, ~np.isnan(scores)
-    own, given = query[there], scores[there]
-    count = np.maximum(np.bincount(own, minlength=queries), 1)
-    away = given - (np.bincount(own, given, queries) / count)[own]
-    spread = np.sqrt(np.bincount(own, away**2, queries) / count)
-    least, most = _extremes(own, given)
-    differ = (least < most)[own]  # else rounding might leave a distance to the mean, and the same as the spread
+    queries, known = int(query.max(initial=-1)) + 1, ~np.isnan(scores)
+    asked, given = query[known], scores[known]
+    count = np.maximum(np.bincount(asked, minlength=queries), 1)
+    away = given - (np.bincount(asked, given, queries) / count)[asked]
+    spread = np.sqrt(np.bincount(asked, away**2, queries) / count)
+    least, most = _extremes(asked, given)
+    differ = (least < most)[asked]  # else rounding might leave a distance to the mean, and the same as the spread
     standard = np.full(len(scores), np.nan)
-    standard[there] = np.where(differ, away / np.where(differ, spread[own], 1.0), 0.0)
+    standard[known] = np.where(differ, away / np.where(differ, spread[asked], 1.0), 0.0)
     return standard
 
 
@@ -271,14 +262,14 @@ def fused_standard(rankings: Sequence[tuple[Sequence[str], Floats]], count: int)
         count: the number of documents.
     """
     every = list(dict.fromkeys(docno for docnos, _ in rankings for docno in docnos))
-    places, fused = {docno: place for place, docno in enumerate(every)}, np.zeros(len(every))
+    row_of, fused = {docno: row for row, docno in enumerate(every)}, np.zeros(len(every))
     for docnos, scores in rankings:
-        own = standardized(np.zeros(len(scores), np.int64), scores)
-        parts = np.full(len(every), own.min(initial=0.0))
-        parts[[places[docno] for docno in docnos]] = own
+        standard = standardized(np.zeros(len(scores), np.int64), scores)
+        parts = np.full(len(every), standard.min(initial=0.0))
+        parts[[row_of[docno] for docno in docnos]] = standard
         fused += parts / len(rankings)
-    best = best_places(fused, count, lambda places: [every[place] for place in places.tolist()])
-    return [every[place] for place in best.tolist()], fused[best]
+    best = best_places(fused, count, lambda rows: [every[row] for row in rows.tolist()])
+    return [every[row] for row in best.tolist()], fused[best]
 
 
 def _standard_contributions(query: Numbers, ranking: pd.DataFrame) -> Floats:
@@ -333,8 +324,7 @@ class StandardFusion(Fusion):
 
     lacking_is_lowest = True
 
-    def contributions(self, query: Numbers, ranking: pd.DataFrame) -> Floats:
-        return _standard_contributions(query, ranking)
+    contributions = staticmethod(_standard_contributions)
 
     def explained_part(self, docno: str, system: str, answer: Ranked, weight: float) -> Explanation:
         scores = answer.ranking["score"].to_numpy(np.float64)
@@ -473,13 +463,13 @@ def reciprocal_ranks(scores: Floats, names: npt.ArrayLike, k: float = RRF_K, que
     Returns:
         float64 ``[n]``.
     """
-    of_query = np.zeros(len(scores), dtype=np.int64) if queries is None else queries
+    query = np.zeros(len(scores), dtype=np.int64) if queries is None else queries
     _, by_name = np.unique(np.asarray(names), return_inverse=True)
-    order = np.lexsort((by_name, -scores, of_query))
-    before = np.searchsorted(of_query[order], of_query[order])  # rows of earlier queries
-    found = np.empty(len(scores))
-    found[order] = 1 / (k + np.arange(1, len(scores) + 1) - before)
-    return found
+    order = np.lexsort((by_name, -scores, query))
+    before = np.searchsorted(query[order], query[order])  # rows of earlier queries
+    reciprocal = np.empty(len(scores))
+    reciprocal[order] = 1 / (k + np.arange(1, len(scores) + 1) - before)
+    return reciprocal
 
 
 class ModifiedRRF(Fusion):
@@ -526,18 +516,15 @@ class ModifiedRRF(Fusion):
 
     def rankings(self, queries: pd.DataFrame) -> list[pd.DataFrame]:
         """Ask each system, and warn of negative scores, once for each system."""
-        found = super().rankings(queries)
+        rankings = super().rankings(queries)
         if self.normalise == "none" and not self.classic:
-            negative = [
-                name
-                for name, ranking in zip(self.part_names, found, strict=True)
-                if name not in self._told and bool((ranking["score"] < 0).any())
-            ]
+            named = zip(self.part_names, rankings, strict=True)
+            negative = [name for name, ranking in named if name not in self._told and (ranking["score"] < 0).any()]
             if negative:
                 self._told.update(negative)
                 text = f"negative scores of {', '.join(negative)} take the less from a document, the lower it ranks"
                 warnings.warn(MathAMRWarning(f"{text}. Give normalise='min-max'."), stacklevel=4)
-        return found
+        return rankings
 
     def contributions(self, query: Numbers, ranking: pd.DataFrame) -> Floats:
         scores, docnos = ranking["score"].to_numpy(np.float64), ranking["docno"].to_numpy(dtype=object)

@@ -390,15 +390,15 @@ class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
 
     def rankings(self, queries: pd.DataFrame) -> list[pd.DataFrame]:
         """Run each system, and score their results with each feature."""
-        found = super().rankings(queries)
-        candidates = _candidates(queries, found)
-        return found + [feature(candidates) for feature in self.features]
+        rankings = super().rankings(queries)
+        candidates = _candidates(queries, rankings)
+        return rankings + [feature(candidates) for feature in self.features]
 
     def answers(self, asked: Asked) -> list[Ranked]:
         """Run each system and feature, and explain its score of a document."""
-        found = super().answers(asked)
-        candidates = _candidates(asked.query_frame(), [answer.ranking for answer in found])
-        return found + [explained(feature, candidates, asked.docno, asked.texts()) for feature in self.features]
+        answers = super().answers(asked)
+        candidates = _candidates(asked.query_frame(), [answer.ranking for answer in answers])
+        return answers + [explained(feature, candidates, asked.docno, asked.texts()) for feature in self.features]
 
     def fit(
         self,
@@ -421,7 +421,10 @@ class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
         pt.validate.query_frame(topics_or_res_tr, context=self)
         rankings = self.rankings(distinct_queries(topics_or_res_tr))
         self.weight = fit_fusion_weights(rankings, qrels_tr, ridge=self.ridge, judged_only=True)
-        self.coverage = dict(zip(self.part_names, _coverage(rankings, qrels_tr), strict=True))
+        judged = set(qrels_tr[["qid", "docno"]].itertuples(index=False, name=None))
+        scored = [judged.intersection(zip(ranking["qid"], ranking["docno"], strict=True)) for ranking in rankings]
+        every = set().union(*scored)
+        self.coverage = {name: len(some) / len(every) for name, some in zip(self.part_names, scored, strict=True)}
 
     def save(self, path: str | Path) -> None:
         """Write names, weights and coverage as JSON with a checksum, replacing the file at once.
@@ -480,11 +483,3 @@ def _candidates(queries: pd.DataFrame, rankings: Sequence[pd.DataFrame]) -> pd.D
     found = pd.concat([ranking[["qid", "docno"]] for ranking in rankings]).drop_duplicates()
     candidates = with_query(queries).merge(found, on="qid")
     return candidates.assign(score=0.0, rank=candidates.groupby("qid").cumcount())
-
-
-def _coverage(rankings: Sequence[pd.DataFrame], qrels: pd.DataFrame) -> list[float]:
-    """Compute for each ranking its share of the judged documents that any of them has."""
-    judged = set(qrels[["qid", "docno"]].itertuples(index=False, name=None))
-    own = [judged.intersection(zip(ranking["qid"], ranking["docno"], strict=True)) for ranking in rankings]
-    every = set().union(*own)
-    return [len(one) / len(every) for one in own]

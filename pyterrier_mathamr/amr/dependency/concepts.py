@@ -197,13 +197,9 @@ def _name(c: Conversion, token: int) -> int:
     name = c.part.add("name")
     c.edge(node, ":name", name)
     for i, word in enumerate(words[:8], 1):
-        c.edge(name, f":op{i}", c.part.constant(word, _quoted(word)))
+        quoted = '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        c.edge(name, f":op{i}", c.part.constant(word, quoted))
     return node
-
-
-def _quoted(word: str) -> str:
-    """Return a word in quotes, as the parts of a name are written."""
-    return '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def make_wrappers(c: Conversion) -> None:
@@ -219,16 +215,17 @@ def make_wrappers(c: Conversion) -> None:
             if head >= 0:
                 conjuncts.setdefault(head, []).append(token)
         _wrap(c, token, negated=token in negated, denied=token in denied)
-    for head in sorted(conjuncts, key=lambda token: _depth(c, token), reverse=True):  # inner coordinations first
+
+    def depth(token: int) -> int:
+        above = c.heads[token]
+        steps = 0
+        while above >= 0:
+            above = c.heads[above]
+            steps += 1
+        return steps
+
+    for head in sorted(conjuncts, key=depth, reverse=True):  # inner coordinations first
         _coordinate(c, head, conjuncts[head])
-
-
-def _depth(c: Conversion, token: int) -> int:
-    depth = 0
-    while c.heads[token] >= 0:
-        token = c.heads[token]
-        depth += 1
-    return depth
 
 
 def _wrap(c: Conversion, token: int, *, negated: bool, denied: bool) -> None:

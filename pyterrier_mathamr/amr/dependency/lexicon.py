@@ -186,7 +186,7 @@ HAVE_RELATION = _set(
 )
 
 
-_IRREGULAR_NOUNS = (
+_NOUNS = _table(
     "axes:axis bases:basis eigenbases:eigenbasis hypotheses:hypothesis analyses:analysis theses:thesis "
     "crises:crisis parentheses:parenthesis syntheses:synthesis vertices:vertex indices:index matrices:matrix "
     "submatrices:submatrix appendices:appendix vortices:vortex simplices:simplex codices:codex radii:radius "
@@ -200,7 +200,7 @@ _IRREGULAR_NOUNS = (
     "physics:physics statistics:statistics analytics:analytics dynamics:dynamics news:news lens:lens lenses:lens "
     "gauss:gauss thanks:thanks"
 )
-_IRREGULAR_VERBS = (
+_VERBS = _table(
     "is:be are:be was:be were:be been:be being:be am:be 's:be 're:be 'm:be has:have had:have having:have 've:have "
     "does:do did:do done:do doing:do goes:go went:go gone:go made:make making:make got:get gotten:get getting:get "
     "took:take taken:take taking:take gave:give given:give giving:give came:come coming:come became:become "
@@ -224,8 +224,6 @@ _IRREGULAR_VERBS = (
     "supposing:suppose supposed:suppose substituting:substitute multiplying:multiply applying:apply "
     "implying:imply"
 )
-_NOUNS = dict(pair.split(":") for pair in _IRREGULAR_NOUNS.split())
-_VERBS = dict(pair.split(":") for pair in _IRREGULAR_VERBS.split())
 _E_LOST = re.compile(
     r"(?:[^aeiou]at|[aeou]at(?<!eat)|iz|[uio]s(?<!ous)|ys|[aeiou]v|lv|rv|[aeinor]c|[^aeiou][lr](?<!rl)(?<!ll)(?<!rr)|rg|dg|[au]g(?<!ag)"
     r"|[aeiou]ng(?<!ing)(?<!ong)|u|[^aeiou][aiu]r|[^aeiou]ut|ot(?<!oot)|[^aeiou]in(?<!ain)|[^aeiou]id|lud|od|[^aeiou]et"
@@ -239,9 +237,8 @@ def lemma(word: str, tag: str, known: Mapping[str, str]) -> str:
     kind = "v" if tag[0] == "V" or tag == "MD" else "n" if tag[0] == "N" else "a" if tag[0] in "JR" else ""
     if not kind:
         return word
-    own = (_VERBS if kind == "v" else _NOUNS if kind == "n" else {}).get(word)
-    found = own or known.get(f"{kind}:{word}")
-    return found or by_rule(word, tag)
+    irregular = (_VERBS if kind == "v" else _NOUNS if kind == "n" else {}).get(word)
+    return irregular or known.get(f"{kind}:{word}") or by_rule(word, tag)
 
 
 def by_rule(word: str, tag: str) -> str:

@@ -86,7 +86,10 @@ def _behind_such(c: Conversion, token: int, head: int) -> bool:
 def _tells_cause(c: Conversion, token: int, relation: str) -> bool:
     if relation in ("obl", "nmod"):
         return _preposition(c, token) in ("because", "due")
-    return relation in ("advcl", "advmod") and is_cause(c, token, relation)
+    if relation not in ("advcl", "advmod"):
+        return False
+    word = c.marker(token, "mark") if relation == "advcl" else c.lower[token]
+    return word == "why" or (relation == "advcl" and MARKS.get(word) == ":cause" and word != "as")
 
 
 def _preposition(c: Conversion, token: int) -> str:
@@ -196,17 +199,12 @@ def subject_role(c: Conversion, head: int, *, passive: bool = False) -> str:
     return ":ARG1" if name in UNACCUSATIVE and c.child(head, "obj") < 0 else ":ARG0"
 
 
-def complement_role(c: Conversion, head: int) -> str:
-    """Return the role of a complement: the first free one after the object and, for some verbs, the subject."""
-    if c.has_frame(head):
-        taken = c.child(head, "obj", "nsubj:pass") >= 0 or c.label(head)[:-3] in SUBJECT_IS_THING
-        return ":ARG2" if taken else ":ARG1"
-    return ":ARG1" if c.is_verb(head) else ":mod"
-
-
 def attach_complement(c: Conversion, token: int, head: int) -> None:
     """Attach a complement; an infinitive shares a subject with its head, "whether" is a question."""
-    c.edge(c.inner[head], complement_role(c, head), c.outer[token])
+    role = ":ARG1" if c.is_verb(head) or c.has_frame(head) else ":mod"
+    if c.has_frame(head) and (c.child(head, "obj", "nsubj:pass") >= 0 or c.label(head)[:-3] in SUBJECT_IS_THING):
+        role = ":ARG2"  # the first is the object's or, for some verbs, the subject's
+    c.edge(c.inner[head], role, c.outer[token])
     if c.relations[token] == "xcomp" and c.subject(token) < 0:
         controller = -1 if c.label(head) in _USING else c.child(head, "obj")
         controller = controller if controller >= 0 else c.subject(head)
@@ -222,12 +220,6 @@ def share_subject(c: Conversion, token: int, head: int) -> None:
     if c.subject(token) < 0 and subject >= 0 and c.inner[subject] >= 0 and c.is_verb(head):
         passive = c.child(token, "aux:pass") >= 0
         c.edge(c.inner[token], subject_role(c, token, passive=passive), c.inner[subject])
-
-
-def is_cause(c: Conversion, token: int, relation: str) -> bool:
-    """Return whether a clause or adverb is the cause of its head."""
-    word = c.marker(token, "mark") if relation == "advcl" else c.lower[token]
-    return word == "why" or (relation == "advcl" and MARKS.get(word) == ":cause" and word != "as")
 
 
 def concludes(c: Conversion, token: int) -> bool:

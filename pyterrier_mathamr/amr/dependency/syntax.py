@@ -78,7 +78,7 @@ def features_of(token: str) -> Features:
 def feature_ids(
     tokens: Sequence[str], vocabulary: Mapping[str, int], memory: dict[str, tuple[int, ...]]
 ) -> list[tuple[int, ...]]:
-    found = []
+    rows = []
     for token in tokens:
         ids = memory.get(token)
         if ids is None:
@@ -87,8 +87,8 @@ def feature_ids(
                 features = features_of(STAND_INS[features.word])._replace(shape=features.shape)
             values = zip(FEATURES, features, strict=True)
             ids = memory[token] = tuple(vocabulary.get(f"{name}={value}", 0) for name, value in values)
-        found.append(ids)
-    return found
+        rows.append(ids)
+    return rows
 
 
 _ADJECTIVES = (
@@ -316,8 +316,8 @@ class SyntaxNet:
         ]
         from_head = np.concatenate([self._layers["label_head"](hidden, None), self._root_label[None]])
         arc = _clipped(self._layers["label_dependent"](hidden, None) + from_head[shifted], 0)
-        found: list[int] = self._layers["label"](arc, None).argmax(axis=1).tolist()
-        return found
+        relations: list[int] = self._layers["label"](arc, None).argmax(axis=1).tolist()
+        return relations
 
 
 @lru_cache(maxsize=1)
@@ -354,11 +354,8 @@ def _gain(token: int, cycle: set[int], scores: npt.NDArray[np.float32]) -> float
 def _move(token: int, heads: list[int], scores: npt.NDArray[np.float32]) -> None:
     """Move a token to the best head that is not below it."""
     below = {token}
-    grown = True
-    while grown:
-        more = {i for i, head in enumerate(heads) if head in below} - below
+    while more := {i for i, head in enumerate(heads) if head in below} - below:
         below |= more
-        grown = bool(more)
     row = scores[token, 1:].copy()
     row[list(below)] = -np.inf
     heads[token] = int(row.argmax())
