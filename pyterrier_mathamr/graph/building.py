@@ -55,7 +55,7 @@ from pyterrier_mathamr.posts import (
 from pyterrier_mathamr.posts.reading import TOPIC_COLUMNS, Row, check_topic, is_blank, text_of
 from pyterrier_mathamr.posts.topics import TOPIC_FORMS, columns_of_topics, texts_of_topics
 
-from .mathamr import EMPTY_AMR, MathAMRGraph, attach_formulas
+from .mathamr import EMPTY_AMR, NO_TREES, MathAMRGraph, attach_formulas
 from .store import Side
 from .texts import sentence_texts
 
@@ -410,7 +410,7 @@ def _graph(
     macros = definitions(formula.latex for formula in post.formulas)
     with one_text():
         trees = [
-            _NO_TREES if formulas == "none" else _trees(name, formula, official, macros) for formula in post.formulas
+            NO_TREES if formulas == "none" else _trees(name, formula, official, macros) for formula in post.formulas
         ]
     try:
         whole = attach_formulas(amr, trees, formulas)
@@ -428,12 +428,9 @@ def _graph(
     )
 
 
-_NO_TREES = FormulaPair(slt=None, opt=None)
-
-
 def _trees(name: str, formula: PostFormula, official: Mapping[FormulaId, FormulaPair], macros: str) -> FormulaPair:
     """Return the official trees of a formula; make missing ones from its LaTeX."""
-    trees = official.get(formula.id, _NO_TREES)
+    trees = official.get(formula.id, NO_TREES)
     if trees.slt is not None and trees.opt is not None:
         return trees
     try:

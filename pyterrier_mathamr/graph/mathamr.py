@@ -267,6 +267,8 @@ def _read_id(text: str) -> str:
         return text
 
 
+NO_TREES = FormulaPair(slt=None, opt=None)
+
 MATH_ROLE = ":math"
 """The role from the root to a formula that the parser dropped (MathAMR+, section 3.1)."""
 

@@ -31,11 +31,10 @@ from typing import IO, TYPE_CHECKING, NamedTuple, cast
 from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr.amr.lenient import decode_leniently
-from pyterrier_mathamr.formula import FormulaPair
 from pyterrier_mathamr.store import Mode, file_fingerprint
 
 from .errors import GraphError, MissingPlaceholderError
-from .mathamr import MathAMRGraph, attach_formulas
+from .mathamr import NO_TREES, MathAMRGraph, attach_formulas
 from .store import Record, record_of_row
 from .structure import layout_of
 
@@ -56,7 +55,6 @@ _ID_LINE = re.compile(r"#.*::id\s")
 _ENDS_IN_ROLE = re.compile(r":[^\s()]*\s*$")
 _MAP_NAME = re.compile(r'"formula_[0-9]+"\s*:')
 _KNOWN = "an id that came before"
-_NO_TREES = FormulaPair(slt=None, opt=None)
 
 
 class RawRecord(NamedTuple):
@@ -301,7 +299,7 @@ class _Reader:
                 layout_of(graph.amr, graph.n_formulas, graph.id)
             except MissingPlaceholderError as error:
                 repairs["a formula without a node attached to the root"] += len(error.numbers)
-                graph = replace(graph, amr=attach_formulas(graph.amr, [_NO_TREES] * graph.n_formulas))
+                graph = replace(graph, amr=attach_formulas(graph.amr, [NO_TREES] * graph.n_formulas))
                 layout_of(graph.amr, graph.n_formulas, graph.id)
             if graph.id in self.taken:
                 return Refusal(raw.line, _KNOWN, repr(graph.id[:80]))

@@ -47,6 +47,7 @@ from pyterrier_mathamr.arqmath.dump import Link, Pair, count_rows
 from pyterrier_mathamr.arqmath.errors import ARQMathError, MissingFileError
 from pyterrier_mathamr.arqmath.release_files import DOCUMENT_COUNTS, JUDGMENT_COUNTS, TOPIC_COUNTS, YEARS, Judged, Task
 from pyterrier_mathamr.posts import plain_text, post_from_html
+from pyterrier_mathamr.store.sqlite import in_batches
 
 
 class ARQMathDoc(NamedTuple):
@@ -123,7 +124,6 @@ BATCH = 5000
 """Documents of one commit."""
 
 _WHOLE = 1  # the file's user_version when it is complete
-_ASKED_AT_ONCE = 900  # SQLite's smallest limit of parameters is 999
 
 
 class DocumentStore(Docstore):  # type: ignore[misc]
@@ -172,8 +172,7 @@ class DocumentStore(Docstore):  # type: ignore[misc]
 
     def get_many_iter(self, doc_ids: Iterable[str]) -> Iterator[Any]:
         """Read the documents of some ids; unknown ids are skipped."""
-        wanted = iter(dict.fromkeys(doc_ids))
-        while some := list(itertools.islice(wanted, _ASKED_AT_ONCE)):
+        for some in in_batches(dict.fromkeys(doc_ids)):
             marks = ",".join("?" * len(some))
             yield from self._select(f"SELECT record FROM doc WHERE id IN ({marks}) ORDER BY number", some)
 
