@@ -23,7 +23,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Literal, NamedTuple
 
-from pyterrier_mathamr._common.errors import require
+from pyterrier_mathamr._common.errors import require, shortened
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr.store import move
@@ -233,13 +233,12 @@ def _items(release: Release) -> Iterator[Item]:
     yield item("posts", "posts", POSTS, packed=PACKED_POSTS)
     for kind in _REPRESENTATIONS:
         role, files = f"formulas, {kind}", release.tables(kind)
-        numbers = {int(file.name.split(".")[0]) for file in files}
-        absent = sorted(set(range(1, max(numbers, default=0) + 1)) - numbers)
-        note = "no " + ", ".join(f"{number}.tsv" for number in absent[:5]) + (", …" if len(absent) > 5 else "")
         if not files:
             yield item(role, "table", (), packed=packed_table_patterns(kind))
-        elif absent:
-            yield Item(role, "table", files, "incomplete", True, note)
+            continue
+        numbers = {int(file.name.split(".")[0]) for file in files}
+        if absent := [f"{number}.tsv" for number in range(1, max(numbers) + 1) if number not in numbers]:
+            yield Item(role, "table", files, "incomplete", True, f"no {shortened(absent)}")
         else:
             yield Item(role, "table", files, "present", True)
     yield item("links between questions", "links", LINKS, needed=False, packed=PACKED_LINKS)

@@ -42,14 +42,14 @@ _RESULTS = ("docno", "score", "rank")
 
 
 class Fusion(Retriever):
-    """Ranks all documents that one of several systems finds; subclasses define each system's contribution.
+    """Ranks all documents that one of several systems finds, by a weighted sum of contributions.
 
-    The ranking has the columns of the queries and the columns that all rankings share; if systems disagree
-    on a column of a document, the first one counts.
+    They are standard scores here; some subclasses define others. The ranking has the columns of the queries and the
+    columns that all rankings share; if systems disagree on a column of a document, the first one counts.
     """
 
     help_url = "https://pyterrier.readthedocs.io/en/latest/operators.html"
-    lacking_is_lowest: ClassVar[bool] = False
+    lacking_is_lowest: ClassVar[bool] = True
     """Whether a document that a system did not find gets that system's lowest contribution, instead of 0."""
     systems: tuple[pt.Transformer, ...]
 
@@ -83,7 +83,7 @@ class Fusion(Retriever):
 
     def contributions(self, query: Numbers, ranking: pd.DataFrame) -> Floats:
         """Compute the contribution of each row of a ``ranking``, float64 ``[n]``; ``query`` is its query's number."""
-        raise NotImplementedError
+        return _standard_contributions(query, ranking)
 
     def explained_part(self, docno: str, system: str, answer: Ranked, weight: float) -> Explanation:
         """Explain the contribution of one system to a document.
@@ -94,7 +94,8 @@ class Fusion(Retriever):
             answer: the ranking of the system, and its explanation of the document's score.
             weight: of the system.
         """
-        raise NotImplementedError
+        scores = answer.ranking["score"].to_numpy(np.float64)
+        return explain_standard(docno, system, scores, answer.explanation, weight)
 
     def transform_inputs(self) -> list[list[str]]:
         return inputs_of_all(self.systems, "qid")
@@ -319,19 +320,7 @@ def _explain_min_max(docno: str, system: str, answer: Ranked, weight: float, con
 _WEIGHTS = list_of(between(0))
 
 
-class StandardFusion(Fusion):
-    """A fusion by the standard scores of its parts."""
-
-    lacking_is_lowest = True
-
-    contributions = staticmethod(_standard_contributions)
-
-    def explained_part(self, docno: str, system: str, answer: Ranked, weight: float) -> Explanation:
-        scores = answer.ranking["score"].to_numpy(np.float64)
-        return explain_standard(docno, system, scores, answer.explanation, weight)
-
-
-class ZScoreFusion(StandardFusion):
+class ZScoreFusion(Fusion):
     """Ranks by the weighted sum of the systems' scores, standardized for each query.
 
     The scores of BM25 and of MaxSim have different scales, which standardization makes comparable. A document that a
@@ -407,6 +396,7 @@ class ConvexFusion(Fusion):
     """
 
     label = "convex fusion"
+    lacking_is_lowest = False
     checks: ClassVar[Mapping[str, Rule]] = {
         **Retriever.checks,
         "alpha": Rule(
@@ -495,6 +485,7 @@ class ModifiedRRF(Fusion):
     """
 
     label = "rank fusion"
+    lacking_is_lowest = False
     checks: ClassVar[Mapping[str, Rule]] = {
         **Retriever.checks,
         "k": between(0),

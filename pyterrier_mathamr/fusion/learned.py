@@ -30,7 +30,7 @@ from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, Quer
 from pyterrier_mathamr.posts.topics import distinct_queries, with_query
 from pyterrier_mathamr.store.saved import UNREADABLE, field, finite, read_saved, reason_of, write_saved
 
-from .fusions import StandardFusion, System, distinct_names, explain_standard, standard_scores, standardized
+from .fusions import Fusion, System, distinct_names, explain_standard, standard_scores, standardized
 
 _FIRST = "first stage"
 
@@ -298,7 +298,7 @@ def _examples(scores: pd.DataFrame, systems: int, qrels: pd.DataFrame) -> list[G
     return grouped(scores, scores[list(map(str, range(systems)))].to_numpy(), qrels)
 
 
-class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
+class Ensemble(Fusion, pt.Estimator):  # type: ignore[misc]
     """Ranks by a learned sum of the scores of several systems and features, standardized for each query.
 
     The candidates are all documents that one of the systems finds; the features score these. A document without a score
