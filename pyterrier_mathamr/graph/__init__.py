@@ -6,9 +6,9 @@
       │  building        GraphBuilder: rows → posts → graphs            parallel      in several processes
       ▼
     mathamr              MathAMRGraph: trees attached below their       store         GraphStore, on disk
-      │                  placeholders; to and from Penman notation      penman_files  other programs' graphs, repaired
+      │                  placeholders; to and from Penman notation;     penman_files  other programs' graphs, repaired
+      │                  the plain texts of its virtual nodes           drawing       a graph as a picture
       │  structure       where formulas and sentences are; the virtual nodes that retrieval vectors are read from
-      │  texts           the plain texts of virtual nodes               drawing       a graph as a picture
       ▼
     tensors              vocabulary ids → GraphTensors → GraphBatch     tensor_store  TensorStore, on disk
 """

@@ -3,6 +3,8 @@ from .batches import collate as collate
 from .building import GraphBuilder as GraphBuilder
 from .errors import GraphError as GraphError
 from .mathamr import MathAMRGraph as MathAMRGraph
+from .mathamr import Segments as Segments
+from .mathamr import segments_of as segments_of
 from .parallel import build_store as build_store
 from .penman_files import import_penman as import_penman
 from .store import GraphStore as GraphStore
@@ -15,5 +17,3 @@ from .tensors import MASK_ID as MASK_ID
 from .tensors import GraphTensors as GraphTensors
 from .tensors import Vocabulary as Vocabulary
 from .tensors import graph_tensors as graph_tensors
-from .texts import Segments as Segments
-from .texts import segments_of as segments_of

@@ -28,7 +28,7 @@ from pyterrier_mathamr._common.parameters import COUNT, FLAG, Rule, one_of
 from pyterrier_mathamr._common.recent import Recent
 from pyterrier_mathamr._common.running.resources import cycles_kept
 from pyterrier_mathamr._common.transformers import ColumnAdder, Transformer
-from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaId, FormulaMode, GraphPart
+from pyterrier_mathamr._common.types import FormulaId, FormulaMode, GraphPart
 from pyterrier_mathamr.amr import AmrGraph, AmrParser, ParserUnavailableError, SentenceParser, get_parser
 from pyterrier_mathamr.formula import (
     FormulaPair,
@@ -55,9 +55,9 @@ from pyterrier_mathamr.posts import (
 from pyterrier_mathamr.posts.reading import TOPIC_COLUMNS, Row, check_topic, is_blank, text_of
 from pyterrier_mathamr.posts.topics import TOPIC_FORMS, columns_of_topics, texts_of_topics
 
-from .mathamr import EMPTY_AMR, NO_TREES, MathAMRGraph, attach_formulas
+from .mathamr import EMPTY_AMR, NO_TREES, MathAMRGraph, attach_formulas, sentence_texts
 from .store import Side
-from .texts import sentence_texts
+from .structure import FORMULAS
 
 Queries = Literal["post", "formula"]
 """The form of a query: a text with formulas, or one formula in LaTeX."""
@@ -116,7 +116,7 @@ class GraphBuilder(ColumnAdder, Transformer):
 
     label = "GraphBuilder"
     checks = {  # noqa: RUF012
-        "formulas": one_of(*FORMULA_MODES),
+        "formulas": FORMULAS,
         "side": one_of(*get_args(Side)),
         "queries": one_of(*get_args(Queries)),
         "context": one_of(*get_args(Context)),

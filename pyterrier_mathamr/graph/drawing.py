@@ -36,13 +36,13 @@ from pyterrier_mathamr._common.drawing import (
     text_width,
 )
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
+from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr.formula.display.drawing import HEAD, PAD, Box, formula_box, key_of, paint_box, paint_key
 from pyterrier_mathamr.formula.display.trees import symbol_node
 from pyterrier_mathamr.formula.display.typesetting import Paragraph, paint_paragraph, paragraph
 
 from .mathamr import MathAMRGraph
-from .structure import layout_of
+from .structure import FORMULAS, layout_of
 
 
 class PartNode(NamedTuple):
@@ -130,8 +130,7 @@ def draw_graph(
         ConfigError: an option has an unknown value, or there is no such sentence.
         MissingPlaceholderError: a formula has no node.
     """
-    if formulas not in FORMULA_MODES:
-        raise ConfigError("formulas", formulas, "one of " + ", ".join(map(repr, FORMULA_MODES)))
+    FORMULAS.check("formulas", formulas)
     return _Drawing(graph, palette(theme), formulas, sentences, label_length, float(formula_width)).draw()
 
 

@@ -32,6 +32,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
 from pyterrier_mathamr.amr.graph import AmrEdge, AmrGraph
 
@@ -195,6 +196,13 @@ Auxiliary = Literal["none", "sequential", "circular", "full"]
 """Edges between formula and sentence virtual nodes (MathAMR+, section 4.3.3)."""
 
 
+FORMULAS = one_of(*FORMULA_MODES)
+"""The rule of the trees of formulas that are used."""
+
+_VIRTUAL_NODES = one_of(*get_args(VirtualNodes))
+_AUXILIARY_EDGES = one_of(*get_args(Auxiliary))
+
+
 class VirtualKind(IntEnum):
     """The node behind a retrieval vector; the vectors of a post are in this order."""
 
@@ -220,14 +228,9 @@ class VirtualPart(NamedTuple):
 
 def check_conditions(formulas: str, virtual_nodes: str, auxiliary: str) -> None:
     """Raise an error for values that the paper's experiments do not have."""
-    options = (
-        ("formulas", formulas, FORMULA_MODES),
-        ("virtual_nodes", virtual_nodes, get_args(VirtualNodes)),
-        ("auxiliary", auxiliary, get_args(Auxiliary)),
-    )
-    for option, value, allowed in options:
-        if value not in allowed:
-            raise ConfigError(option, value, "one of " + ", ".join(map(repr, allowed)))
+    FORMULAS.check("formulas", formulas)
+    _VIRTUAL_NODES.check("virtual_nodes", virtual_nodes)
+    _AUXILIARY_EDGES.check("auxiliary", auxiliary)
     if auxiliary != "none" and virtual_nodes != "hierarchy":
         raise ConfigError("auxiliary", auxiliary, f"'none' with virtual_nodes={virtual_nodes!r}")
 

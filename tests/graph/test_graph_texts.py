@@ -10,8 +10,8 @@ from graph_examples import whole
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.amr.parsing import ParsedPart, PartParser, part_of
 from pyterrier_mathamr.graph import GraphBuilder, GraphError, MathAMRGraph, segments_of
+from pyterrier_mathamr.graph.mathamr import sentence_texts
 from pyterrier_mathamr.graph.structure import layout_of, sentence_numbers
-from pyterrier_mathamr.graph.texts import sentence_texts
 from pyterrier_mathamr.posts import post_from_text
 
 
