@@ -76,7 +76,7 @@ def _is_silent(c: Conversion, token: int) -> bool:
     if relation in _NAME_PARTS:
         return _names(c, head, token)
     if relation in _PLACES and word in ("which", "that", "who", "whom", "where"):
-        return c.clause_of_relative(token) >= 0
+        return c.relations[head] == "acl:relcl"
     return not any(map(str.isalnum, word)) and tag not in ("SYM", "NN", "CD")
 
 

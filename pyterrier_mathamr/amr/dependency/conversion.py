@@ -94,11 +94,6 @@ class Conversion:
             head = self.heads[head]
         return head
 
-    def clause_of_relative(self, token: int) -> int:
-        """Return the relative clause whose pronoun the token is, or -1."""
-        head = self.heads[token]
-        return head if head >= 0 and self.relations[head] == "acl:relcl" else -1
-
     def joins_clauses(self, token: int) -> bool:
         """Return whether a "where" or "when" is not a question word."""
         return token > 0 and self.lower[token] in ("where", "when") and not self.asks

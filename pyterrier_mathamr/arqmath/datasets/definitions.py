@@ -32,7 +32,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 import ir_datasets
 from ir_datasets.formats import BaseDocs, BaseQrels, BaseQueries
@@ -487,25 +487,25 @@ def _datasets() -> Iterator[tuple[str, ir_datasets.Dataset]]:
         made = ir_datasets.Dataset(ARQMathDocs(name, kind), Documentation(about), *parts)
         return name, ir_datasets.Dataset(MetadataComponent(name, made, PublishedMetadata(kind)), made)
 
-    def task(name: str, kind: DocumentKind, about: str, judged: Judged = "formula") -> tuple[str, ir_datasets.Dataset]:
-        year, number = name.split("/")[1], cast("Task", int(name.split("/")[2][-1]))
+    def task(
+        year: str, number: Task, kind: DocumentKind, about: str, judged: Judged = "formula"
+    ) -> tuple[str, ir_datasets.Dataset]:
+        name = f"arqmath/{year}/task{number}" + ("/visual" if judged == "visual" else "")
         return dataset(name, kind, about, ARQMathQueries(name, year, number), ARQMathQrels(name, year, number, judged))
 
     for top in ("arqmath", "arqmath/sample"):
-        yield dataset(
-            top, "posts", "All questions and answers of Math Stack Exchange, 2010 to 2018.", ARQMathTraining(top)
-        )
+        about = "All questions and answers of Math Stack Exchange, 2010 to 2018."
+        yield dataset(top, "posts", about, ARQMathTraining(top))
         yield dataset(f"{top}/questions", "questions", "The questions.")
         yield dataset(f"{top}/answers", "answers", "The answers.")
         yield dataset(f"{top}/formulas", "formulas", "The formulas of the posts, as LaTeX with visual ids.")
     for year in (*YEARS, "sample"):
-        top = f"arqmath/{year}"
-        yield task(f"{top}/task1", "answers", f"Answer retrieval, {year}.")
-        yield task(f"{top}/task2", "posts", f"Formula search, {year}; formulas are judged.")
+        yield task(year, 1, "answers", f"Answer retrieval, {year}.")
+        yield task(year, 2, "posts", f"Formula search, {year}; formulas are judged.")
         if year != "sample":  # whose formulas are judged one by one
             about = f"Formula search, {year}; visually distinct formulas are judged, as in the official results."
-            yield task(f"{top}/task2/visual", "posts", about, "visual")
-    yield task("arqmath/2022/task3", "answers", "Open domain question answering, 2022.")
+            yield task(year, 2, "posts", about, "visual")
+    yield task("2022", 3, "answers", "Open domain question answering, 2022.")
 
 
 _DATASETS: Mapping[str, ir_datasets.Dataset] = dict(_datasets())
