@@ -281,8 +281,7 @@ def known_item_qrels(pairs: Iterable[Pair], split: Split = "test") -> pd.DataFra
         ConfigError: there is no such part.
     """
     rows = [(pair.question_id, pair.answer_id) for pair in split_pairs(pairs, split)]
-    frame: pd.DataFrame = pd.DataFrame(rows, columns=["qid", "docno"], dtype=str).assign(label=1)
-    return frame
+    return pd.DataFrame(rows, columns=["qid", "docno"], dtype=str).assign(label=1)
 
 
 def known_item_topics(questions: Iterable[Post], split: Split = "test") -> pd.DataFrame:
@@ -305,8 +304,7 @@ def known_item_topics(questions: Iterable[Post], split: Split = "test") -> pd.Da
         for post in questions
         if known_item_split(post.id) == split
     ]
-    frame: pd.DataFrame = pd.DataFrame(rows, columns=["qid", "query", "title", "body"], dtype=str)
-    return frame
+    return pd.DataFrame(rows, columns=["qid", "query", "title", "body"], dtype=str)
 
 
 SAMPLE = Path(__file__).resolve().parents[1] / "data" / "sample"

@@ -11,7 +11,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr.posts import BeirFolder, DocumentError
 
-from .definitions import DATASETS, register
+from .definitions import DATASETS  # whose import registers them
 
 
 class ARQMathProvider(pt.datasets.DatasetProvider):  # type: ignore[misc]
@@ -31,7 +31,6 @@ class ARQMathProvider(pt.datasets.DatasetProvider):  # type: ignore[misc]
         Raises:
             KeyError: there is no such dataset; the message lists all names.
         """
-        register()
         dataset = "arqmath" if name == "posts" else f"arqmath/{name}"
         if dataset not in DATASETS:
             known = ", ".join(dataset.partition("/")[2] or "posts" for dataset in DATASETS)
@@ -40,7 +39,6 @@ class ARQMathProvider(pt.datasets.DatasetProvider):  # type: ignore[misc]
 
     def list_dataset_names(self) -> Iterable[str]:
         """Return no names: ``pt.list_datasets()`` has them already as ``irds:arqmath/…``."""
-        register()
         return ()
 
 
@@ -80,8 +78,7 @@ class BeirDataset(pt.datasets.Dataset):  # type: ignore[misc]
         """
         judged = {row.query_id for row in self.folder.judgments(variant)}
         rows = [(qid, text) for qid, text in self.folder.queries() if qid in judged]
-        frame: pd.DataFrame = pd.DataFrame(rows, columns=["qid", "query"], dtype=str)
-        return frame
+        return pd.DataFrame(rows, columns=["qid", "query"], dtype=str)
 
     def get_qrels(self, variant: str | None = None) -> pd.DataFrame:
         """Return the judgments: ``qid``, ``docno``, ``label``.
@@ -92,8 +89,7 @@ class BeirDataset(pt.datasets.Dataset):  # type: ignore[misc]
         Raises:
             ConfigError: there is no such split. DocumentError: a line cannot be read.
         """
-        frame: pd.DataFrame = pd.DataFrame(list(self.folder.judgments(variant)), columns=["qid", "docno", "label"])
-        return frame
+        return pd.DataFrame(list(self.folder.judgments(variant)), columns=["qid", "docno", "label"])
 
 
 class BeirProvider(pt.datasets.DatasetProvider):  # type: ignore[misc]
