@@ -13,6 +13,5 @@
     drawing                  SVG: canvas, colors, trees
     running/                 work in other processes, on a cluster, or kept on one thread
 
-Two fifths of this room are ``running/``: work in other processes ends, resumes and reports its errors alike on one
-machine and on a cluster.
+Work in other processes ends, resumes and reports its errors alike on one machine and on a cluster.
 """

@@ -1,18 +1,27 @@
-"""The base classes of our pipeline stages: protocols that PyTerrier leaves to each stage.
+"""The base classes of our pipeline stages: protocols that PyTerrier leaves to each stage, and short names.
 
 ::
 
     GraphBuilder() >> model.doc_encoder() >> index.indexer()     a Pipeline, whose index() accepts a DataFrame
     stage.transform_iter([])                                     no rows, where pandas would lose the columns
     pt.schematic.draw(stage)                                     a label and a link, without asking the network
-    str(stage >> another)                                        a name for tables and files (`names`)
+
+``pt.Experiment`` names systems by ``str``, and files of ``save_dir`` by the same names; ``repr`` has everything. So the
+names are without paths, and the same on every machine::
+
+    BM25(sample)                                               an index by its folder, sample.bm25
+    MathAMR ColBERT(sample, num_results=10)                    options that change results and differ from the default
+    BM25(sample) top 100 → GraphBuilder → MathAMR queries(mathamr-plus-text) → MathAMR scorer(sample)
 """
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from inspect import signature
 from itertools import chain, product
+from numbers import Real
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
@@ -21,11 +30,20 @@ from pyterrier import _ops as operators
 
 from .feedback import reported_once
 from .ids import identified
-from .names import pipeline_name, stage_name, transformer_name
-from .parameters import COUNT, ByParameters, Rule
+from .parameters import COUNT, ByParameters, Rule, artifact_name
 
 HELP_URL = "https://pypi.org/project/pyterrier-mathamr/"
 """Where a drawn stage points."""
+
+_QUIET = frozenset(("verbose", "batch_size", "device", "executor", "total", "resume", "sources", "time_limit"))
+"""Options that change how something is computed, but no result."""
+
+_SIGNS = {
+    operators.Sum: "+", operators.SetUnion: "or", operators.SetIntersection: "and", operators.Concatenate: "then",
+}  # fmt: skip
+_LONGEST = 40
+_FOLDERS = re.compile(r"(?:[\w.~:-]*[/\\])+")
+_NOT_IN_FILES = re.compile(r'[:"%/<>^|?*\\\x00-\x1f]+')
 
 
 class Composing:
@@ -62,7 +80,7 @@ class Stage(Composing, ByParameters):
         return {"label": self.label or type(self).__name__, "help_url": self.help_url}
 
     def __str__(self) -> str:
-        return stage_name(self.schematic()["label"], self.parameters(), signature(type(self)))
+        return stage_name(self.schematic()["label"], self.parameters(), inspect.signature(type(self)))
 
 
 class Transformer(Stage, pt.Transformer):  # type: ignore[misc]
@@ -71,8 +89,7 @@ class Transformer(Stage, pt.Transformer):  # type: ignore[misc]
     def transform_iter(self, inp: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Transform rows. An empty input returns an empty list and skips the column check."""
         rows = list(inp)
-        found: list[dict[str, Any]] = self.transform(pd.DataFrame(rows)).to_dict(orient="records") if rows else []
-        return found
+        return self.transform(pd.DataFrame(rows)).to_dict(orient="records") if rows else []
 
 
 class ColumnAdder:
@@ -136,28 +153,25 @@ class Pipeline(Composing, pt.Compose):  # type: ignore[misc]
 
 
 class _Named(Composing):
+    """An operator of PyTerrier with a name."""
+
     def __str__(self) -> str:
         return transformer_name(self)
 
 
-class Sum(_Named, operators.Sum):  # type: ignore[misc]
-    """``+`` of PyTerrier with a name."""
+class Sum(_Named, operators.Sum): ...  # type: ignore[misc]
 
 
-class SetUnion(_Named, operators.SetUnion):  # type: ignore[misc]
-    """``|`` of PyTerrier with a name."""
+class SetUnion(_Named, operators.SetUnion): ...  # type: ignore[misc]
 
 
-class SetIntersection(_Named, operators.SetIntersection):  # type: ignore[misc]
-    """``&`` of PyTerrier with a name."""
+class SetIntersection(_Named, operators.SetIntersection): ...  # type: ignore[misc]
 
 
-class Concatenate(_Named, operators.Concatenate):  # type: ignore[misc]
-    """``^`` of PyTerrier with a name."""
+class Concatenate(_Named, operators.Concatenate): ...  # type: ignore[misc]
 
 
-class FeatureUnion(_Named, operators.FeatureUnion):  # type: ignore[misc]
-    """``**`` of PyTerrier with a name."""
+class FeatureUnion(_Named, operators.FeatureUnion): ...  # type: ignore[misc]
 
 
 def inputs_of_all(stages: Sequence[pt.Transformer], *needed: str) -> list[list[str]]:
@@ -179,13 +193,13 @@ def inputs_of_all(stages: Sequence[pt.Transformer], *needed: str) -> list[list[s
 
 def outputs_of_all(stages: Sequence[pt.Transformer], columns: Sequence[str]) -> list[list[str] | None]:
     """Check a frame for several transformers before anything is computed."""
-    found: list[list[str] | None] = []
+    outputs: list[list[str] | None] = []
     for stage in stages:
         try:
-            found.append(pt.inspect.transformer_outputs(stage, list(columns)))
+            outputs.append(pt.inspect.transformer_outputs(stage, list(columns)))
         except pt.inspect.InspectError:
-            found.append(None)
-    return found
+            outputs.append(None)
+    return outputs
 
 
 def _takes(stage: pt.Transformer, columns: list[str]) -> bool:
@@ -194,3 +208,71 @@ def _takes(stage: pt.Transformer, columns: list[str]) -> bool:
     except pt.validate.InputValidationError:
         return False
     return True
+
+
+def stage_name(label: str, parameters: Mapping[str, Any], signature: inspect.Signature) -> str:
+    """Name a stage by its label, and by the parameters that distinguish it."""
+    shown: list[str] = []
+    for name, value in parameters.items():
+        parameter = signature.parameters.get(name)
+        if parameter is not None and parameter.kind is parameter.VAR_POSITIONAL:
+            shown += map(value_name, value)
+        elif parameter is not None and parameter.default is parameter.empty:
+            shown.append(value_name(value))
+        elif name not in _QUIET and (parameter is None or value != parameter.default):
+            shown.append(f"{name}={value_name(value)}")
+    return _NOT_IN_FILES.sub("-", f"{label}({', '.join(shown)})" if shown else label)
+
+
+def value_name(value: object) -> str:
+    """Name the value of a parameter: a pipeline by its last stage, an index or a model by its folder."""
+    if isinstance(value, pt.Compose):
+        return value_name(list(value)[-1])
+    if nickname := getattr(value, "nickname", ""):
+        return str(nickname)
+    if isinstance(value, pt.Transformer):
+        return transformer_name(value)
+    if isinstance(value, Path):
+        return artifact_name(value)
+    if value is None or isinstance(value, bool | str):
+        text = _FOLDERS.sub("", str(value))
+        return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    if isinstance(value, Real):
+        return f"{value:.3g}" if isinstance(value, float) else str(value)
+    if isinstance(value, Mapping):
+        return f"{len(value)} entries"
+    if isinstance(value, Sequence):
+        return f"[{', '.join(map(value_name, value))}]" if len(value) <= 6 else f"{len(value)} values"
+    return type(value).__name__
+
+
+def transformer_name(transformer: pt.Transformer) -> str:
+    """Name any transformer; one of another package by its ``str``, as far as this is short and free of paths."""
+    if isinstance(transformer, pt.Compose):
+        return pipeline_name(transformer)
+    if isinstance(transformer, ByParameters):
+        return str(transformer)
+    if nickname := getattr(transformer, "nickname", ""):
+        return f"{type(transformer).__name__}({nickname})"
+    for kind, sign in _SIGNS.items():
+        if isinstance(transformer, kind):
+            return f"({transformer_name(transformer.left)} {sign} {transformer_name(transformer.right)})"
+    if isinstance(transformer, operators.FeatureUnion):
+        return f"({', '.join(map(transformer_name, transformer))})"
+    text = _FOLDERS.sub("", str(transformer))
+    if " object at 0x" in text or len(text) > 2 * _LONGEST:
+        text = type(transformer).__name__
+    return _NOT_IN_FILES.sub("-", text)
+
+
+def pipeline_name(stages: Iterable[pt.Transformer]) -> str:
+    """Name a pipeline by its stages; a cutoff or factor belongs to the stage before it."""
+    names: list[str] = []
+    for stage in stages:
+        if names and isinstance(stage, pt.RankCutoff):
+            names[-1] += f" top {stage.k}"
+        elif names and isinstance(stage, operators.ScalarProduct):
+            names[-1] += f" times {value_name(stage.scalar)}"
+        else:
+            names.append(transformer_name(stage))
+    return " → ".join(names)
