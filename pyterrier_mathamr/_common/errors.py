@@ -17,6 +17,7 @@ import errno
 import importlib
 import inspect
 from collections.abc import Sequence
+from string import Formatter
 from types import ModuleType
 from typing import ClassVar, dataclass_transform
 
@@ -46,18 +47,8 @@ class MathAMRError(Exception):
     def __str__(self) -> str:
         if not self.template:  # an error that is nothing but a text
             return super().__str__()
-        return " ".join(text.format_map(_Attributes(self)) for text in (self.template, self.advice) if text)
-
-
-class _Attributes(dict[str, object]):
-    """The attributes of an error as a mapping, properties among them."""
-
-    def __init__(self, error: MathAMRError) -> None:
-        super().__init__()
-        self._error = error
-
-    def __missing__(self, name: str) -> object:
-        return getattr(self._error, name)
+        text = f"{self.template} {self.advice}".strip()
+        return text.format(**{name: getattr(self, name) for _, name, _, _ in Formatter().parse(text) if name})
 
 
 class MathAMRWarning(UserWarning):
@@ -95,7 +86,6 @@ class MissingExtraError(MathAMRError, ImportError):
 
     @property
     def requirement(self) -> str:
-        """What pip installs."""
         package = "pyterrier-mathamr-systems" if self.extra in _OF_SYSTEMS else "pyterrier-mathamr"
         return f"'{package}[{self.extra}]'" if self.extra else package
 
@@ -131,16 +121,18 @@ def require(module: str, extra: str = "") -> ModuleType:
     except Exception as error:  # whatever its own code, or a library that it loads, raises
         if isinstance(error, ModuleNotFoundError) and error.name == package:
             raise MissingExtraError(package, extra) from error
-        reason = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
-        raise MissingExtraError(package, extra, reason) from error
+        raise MissingExtraError(package, extra, f"{type(error).__name__}: {first_line(error)}") from error
 
 
-_REFUSALS = frozenset(
-    {
-        errno.EMFILE, errno.ENFILE, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOMEM,
-        errno.EBUSY, errno.ETIMEDOUT, errno.ESTALE,
-    }
-)  # fmt: skip
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, of another library, or the error's name where it has none."""
+    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+
+
+_REFUSALS = {
+    errno.EMFILE, errno.ENFILE, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOMEM,
+    errno.EBUSY, errno.ETIMEDOUT, errno.ESTALE,
+}  # fmt: skip
 
 
 def is_refusal(error: OSError) -> bool:

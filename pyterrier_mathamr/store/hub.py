@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import MathAMRError, require
+from pyterrier_mathamr._common.errors import first_line as first_line
 from pyterrier_mathamr._common.parameters import ByPath
 from pyterrier_mathamr._version import __version__
 
@@ -123,11 +124,6 @@ def split_branch(repo: str) -> tuple[str, str | None]:
     """Split ``organization/name@branch``; the branch is optional."""
     name, _, branch = repo.partition("@")
     return name, branch or None
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of an error's message."""
-    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
 
 
 class SharedArtifact(ByPath, pt.Artifact):  # type: ignore[misc]

@@ -65,8 +65,8 @@ class Executor(ABC):
 
 def usable_cores() -> int:
     """Count the CPU cores that this process may use, at most as many as :func:`limit_cores` left it."""
-    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(found, _cores_left or found)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, _cores_left or cores)
 
 
 def limit_cores(cores: int) -> None:
@@ -96,9 +96,6 @@ class Processes(Executor):
     Attributes:
         workers: number of processes, ``None`` for all usable cores. With 1, or for few items, this process does the
             work itself.
-
-    Raises:
-        ConfigError: ``workers`` is not a positive integer.
     """
 
     workers: int | None = None
@@ -111,26 +108,18 @@ class Processes(Executor):
         return self.workers or usable_cores()
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
-        """Map a function over items, in their order, as an ``Executor`` does.
-
-        Args:
-            work: the function; with several workers it is pickled once for each.
-            items: its arguments.
+        """Map ``work`` over ``items``, in their order; with several workers it is pickled once for each.
 
         Raises:
             WorkerDiedError: a process was killed.
         """
-        if self.slots == 1:
-            return (work(item) for item in items)
         rest = iter(items)
-        first = list(islice(rest, _FEW))
+        first = list(islice(rest, _FEW)) if self.slots > 1 else []
         if len(first) < _FEW:
-            return (work(item) for item in chain(first, rest))
-        return self._mapped(work, chain(first, rest))
-
-    def _mapped(self, work: Callable[[Item], Result], items: Iterator[Item]) -> Generator[Result, None, None]:
+            yield from map(work, chain(first, rest))
+            return
         with _pool(work, self.slots) as pool:
-            yield from _in_order(pool, self.slots, items)
+            yield from _in_order(pool, self.slots, chain(first, rest))
 
 
 @contextmanager
@@ -194,18 +183,17 @@ class StartedProcesses(Executor):
             self._pool = self._ends.enter_context(_pool(_Later(self._prepare), self.slots))
             with _starting():
                 for _ in range(self.slots):  # one process is started for each of as many tasks
-                    self._pool.submit(_nothing)
+                    self._pool.submit(os.getpid)
             self._waiting = True
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
         if self._pool is None or not self._waiting:
-            return self._processes.map(work, items)
+            yield from self._processes.map(work, items)
+            return
         self._waiting = False
-        return self._mapped(self._pool, pickle.dumps(work), items)
-
-    def _mapped(self, pool: ProcessPoolExecutor, packed: bytes, items: Iterable[Item]) -> Generator[Result, None, None]:
-        yield from _in_order(pool, self.slots, ((packed, item) for item in items))
-        pool.shutdown(wait=False)  # the processes need a moment to end, and nobody has to wait for it
+        packed = pickle.dumps(work)
+        yield from _in_order(self._pool, self.slots, ((packed, item) for item in items))
+        self._pool.shutdown(wait=False)  # the processes need a moment to end, and nobody has to wait for it
 
 
 class _Later:
@@ -242,20 +230,15 @@ def _begin(work: bytes) -> None:
     global _work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+    def end_with_parent() -> None:
+        if (parent := multiprocessing.parent_process()) is not None:
+            wait([parent.sentinel])
+            os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
     _work = pickle.loads(work)
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)
 
 
 def _do(item: Any) -> Any:
     return _work(item)
-
-
-def _nothing() -> None:
-    """A task that does nothing, to start a process."""

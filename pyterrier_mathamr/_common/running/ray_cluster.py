@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pyterrier_mathamr._common.errors import MathAMRError, require
+from pyterrier_mathamr._common.errors import MathAMRError, first_line, require
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._version import __version__
 
@@ -109,18 +109,19 @@ class RayCluster(Executor):
             return ray
         here = {"num_cpus": os.cpu_count(), "object_store_memory": _STORE_BYTES, "include_dashboard": False}
         options: dict[str, Any] = here if self.address == "local" else {}
+        host, _, port = self.address.partition(":")
         try:
-            _knock(self.address)
+            if port:  # knock first: Ray itself tries for more than a minute where there is no head
+                socket.create_connection((host, int(port)), timeout=_PATIENCE).close()
             with _signals_kept():
                 ray.init(address=self.address, log_to_driver=False, logging_level="ERROR", **options)
         except (ConnectionError, OSError, RuntimeError, ValueError) as error:
             advice = "`ray start --head` starts a cluster, `ray start --address=HOST:PORT` on another machine joins it"
-            raise ClusterError(self.address, f"it cannot be reached ({_first_line(error)}); {advice}") from error
+            raise ClusterError(self.address, f"it cannot be reached ({first_line(error)}); {advice}") from error
         return ray
 
     @property
     def slots(self) -> int:
-        """How many items the present nodes work on at a time."""
         room = self._room(self.connect())
         return max(1, min(room, self.workers or room))
 
@@ -148,7 +149,6 @@ class RayCluster(Executor):
         """Map ``work`` over ``items`` on the cluster; the results come in their order.
 
         Raises:
-            MissingExtraError: Ray is not installed.
             ClusterError: the cluster cannot be reached, has no node with the resources, or repeatedly lost an item, or
                 a node has another release of this package.
         """
@@ -157,7 +157,16 @@ class RayCluster(Executor):
             needed = ", ".join(f"{name}: {amount:g}" for name, amount in self._needs().items())
             raise ClusterError(self.address, f"none of its nodes has {needed}")
         box, key = [ray.put(work)], uuid.uuid4().hex
-        task = ray.remote(**self._options())(do)
+        needs = self._needs()
+        task = ray.remote(
+            num_cpus=needs.pop("CPU"),
+            num_gpus=needs.pop("GPU", 0),
+            memory=needs.pop("memory", None),
+            resources=needs,
+            max_retries=_RETRIES,
+            max_calls=0,  # a worker with a GPU is kept, too
+            runtime_env={"env_vars": variables_of_worker(one_thread=True)},
+        )(do)
         submitted = (task.remote(key, box, __version__, item) for item in items)
         for node, result in self._in_order(ray, submitted):
             self.done[node] += 1
@@ -200,38 +209,15 @@ class RayCluster(Executor):
         except ray.exceptions.RayTaskError as error:
             raise (error.cause or error) from error
         except ray.exceptions.RayError as error:
-            reason = f"an item was lost {_RETRIES + 1} times, perhaps for lack of memory ({_first_line(error)})"
+            reason = f"an item was lost {_RETRIES + 1} times, perhaps for lack of memory ({first_line(error)})"
             raise ClusterError(self.address, reason) from error
 
     def doing(self) -> str:
-        """Describe how many items each node has done."""
         return ", ".join(f"{node} {count}" for node, count in sorted(self.done.items()))
 
     def _needs(self) -> dict[str, float]:
         """Return the resources of an item, in Ray's names."""
         return {"CPU": 1.0, **(self.resources or {})}
-
-    def _options(self) -> dict[str, Any]:
-        needs = self._needs()
-        named = {"num_cpus": needs.pop("CPU"), "num_gpus": needs.pop("GPU", 0), "memory": needs.pop("memory", None)}
-        return {
-            **named,
-            "resources": needs,
-            "max_retries": _RETRIES,
-            "max_calls": 0,  # a worker with a GPU is kept, too
-            "runtime_env": {"env_vars": variables_of_worker(one_thread=True)},
-        }
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0]
-
-
-def _knock(address: str) -> None:
-    """Open and close a connection to a head; Ray itself tries for more than a minute where there is none."""
-    host, colon, port = address.partition(":")
-    if colon:
-        socket.create_connection((host, int(port)), timeout=_PATIENCE).close()
 
 
 @contextmanager

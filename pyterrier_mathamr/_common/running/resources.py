@@ -56,18 +56,15 @@ def one_blas_thread() -> Iterator[None]:
 def _one_in_pools() -> Iterator[None]:
     """Limit the pools that all threads share. threadpoolctl does so on one thread only, and elsewhere nothing."""
     pools, _ = _blas()
+    resize = [getattr(pool, "_real_set_num_threads", pool.set_num_threads) for pool in pools]
     before = [pool.get_num_threads() for pool in pools]
     try:
-        for pool in pools:
-            _resize(pool, 1)
+        for set_threads in resize:
+            set_threads(1)
         yield
     finally:
-        for pool, threads in zip(pools, before, strict=True):
-            _resize(pool, threads)
-
-
-def _resize(pool: LibController, threads: int) -> None:
-    getattr(pool, "_real_set_num_threads", pool.set_num_threads)(threads)
+        for set_threads, threads in zip(resize, before, strict=True):
+            set_threads(threads)
 
 
 @lru_cache(maxsize=1)
@@ -111,7 +108,6 @@ def _mkl_threads_of(libraries: Path) -> Callable[[int], int]:
 
 @lru_cache(maxsize=1)
 def _openmp() -> ThreadpoolController:
-    """The OpenMP libraries that are loaded with torch."""
     return ThreadpoolController().select(user_api="openmp")
 
 
@@ -148,7 +144,6 @@ class Heap:
             self.trim()
 
     def trim(self) -> None:
-        """Return free pages."""
         return_free_memory()
         self._first = 0
 

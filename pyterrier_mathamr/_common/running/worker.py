@@ -47,6 +47,7 @@ MEMORY = 4 << 30
 _WAITING = 10  # times the limit on CPU time; a child that computes nothing is ended then
 _TAIL = 2000  # bytes of a child's last output that are kept for messages
 _PATIENCE = 5.0  # seconds for a child that has closed its socket to end
+_TOO_MUCH = "it needs too much memory, or crashes the library that reads it"
 
 
 class WorkerDiedError(MathAMRError):
@@ -91,13 +92,17 @@ class Child:
 
     @property
     def running(self) -> bool:
-        """Whether the process has not ended, as far as can be known."""
         return self.process.poll() is None
 
     def ask(self, message: bytes, seconds: float | None = None, most: int | None = None) -> bytes:
         """Send a message and wait for its answer, which has at most so many bytes."""
         late = threading.Event()
-        timer = threading.Timer(seconds or 0, self._expire, (late,))
+
+        def expire() -> None:
+            late.set()
+            self.kill()
+
+        timer = threading.Timer(seconds or 0, expire)
         timer.daemon = True
         if seconds is not None:
             timer.start()
@@ -110,10 +115,6 @@ class Child:
             raise
         finally:
             timer.cancel()
-
-    def _expire(self, late: threading.Event) -> None:
-        late.set()
-        self.kill()
 
     def kill(self) -> None:
         """Kill the process with its children; whoever waits for its answer reads the end of the socket."""
@@ -154,7 +155,6 @@ class Worker(Generic[P, R]):
 
     @property
     def pid(self) -> int | None:
-        """The child, where one runs."""
         child = self._child
         return child.process.pid if child is not None and child.running else None
 
@@ -169,7 +169,11 @@ class Worker(Generic[P, R]):
                 self._child = None
                 code = child.end()
                 if isinstance(error, EOFError | OSError):
-                    raise self._error(code) from error
+                    if self.seconds is None and self.memory is None:
+                        raise WorkerDiedError(ending(code)) from error
+                    late = self.seconds is not None and code in (-signal.SIGPROF, -signal.SIGALRM)
+                    reason = f"it needs more than {self.seconds:g} s" if late else _TOO_MUCH
+                    raise OverLimitError(reason) from error
                 raise
         succeeded, value = pickle.loads(answer)
         if succeeded:
@@ -192,16 +196,8 @@ class Worker(Generic[P, R]):
         with nullcontext() if self._log is None else self._log.open("ab") as log:
             return Child(command, environment, log)
 
-    def _error(self, code: int) -> MathAMRError:
-        if self.seconds is None and self.memory is None:
-            return WorkerDiedError(ending(code))
-        if self.seconds is not None and code in (-signal.SIGPROF, -signal.SIGALRM):
-            return OverLimitError(f"it needs more than {self.seconds:g} s")
-        return OverLimitError("it needs too much memory, or crashes the library that reads it")
-
 
 def ending(code: int) -> str:
-    """Describe how a process ended."""
     return f"it was killed by signal {-code}" if code < 0 else f"it ended with exit code {code}"
 
 
@@ -243,10 +239,10 @@ def _keep_tail(child: weakref.ref[Child], output: IO[bytes]) -> None:
     """Read the output of a child, so that its pipe does not fill up."""
     with output:
         while read := os.read(output.fileno(), 1 << 16):
-            if (there := child()) is None:
+            if (owner := child()) is None:
                 return
-            there.tail = (there.tail + read)[-_TAIL:]
-            del there
+            owner.tail = (owner.tail + read)[-_TAIL:]
+            del owner  # or this thread would keep the child
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -277,7 +273,14 @@ def main() -> None:
             resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    parent = os.getppid()
+
+    def end_with_parent() -> None:  # even during a call
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
     module, _, function = name.partition(":")
     _serve(Connection(int(number)), getattr(importlib.import_module(module), function), float(seconds))
 
@@ -309,10 +312,3 @@ def _portable(error: Exception) -> Exception:
     except Exception:
         return OverLimitError(f"it cannot be read ({type(error).__name__}: {error!s:.200})")
     return error
-
-
-def _end_with(parent: int) -> None:
-    """End with the parent, even during a call."""
-    while os.getppid() == parent:
-        time.sleep(1.0)
-    os._exit(1)
