@@ -105,7 +105,6 @@ def _channels(color: str) -> list[int]:
 
 
 def palette(theme: Theme) -> Palette:
-    """Return the colors of a theme."""
     if theme not in _PALETTES:
         raise ConfigError("theme", theme, "one of " + ", ".join(map(repr, get_args(Theme))))
     return _PALETTES[theme]
@@ -202,7 +201,6 @@ class Canvas:
     def chip(
         self, x: float, y: float, width: float, text: str, paint: Paint, title: str, *, marks: str, letter: str = ""
     ) -> None:
-        """Paint a node."""
         words = marks.split()
         radius = 8 if "round" in words else 2
         dash = ' stroke-dasharray="3 2"' if "dashed" in words else ""
@@ -232,7 +230,6 @@ class Canvas:
         )
 
     def line(self, path: str, color: str, marks: str = "edge") -> None:
-        """Paint a line along an SVG path."""
         self._parts.append(f'<path class="{marks}" d="{path}" fill="none" stroke="{color}" stroke-width="1.0"/>')
 
     def text(self, x: float, y: float, text: str, color: str, *, strong: bool = False, size: int = FONT_SIZE) -> None:
@@ -243,7 +240,6 @@ class Canvas:
         )
 
     def picture(self, width: float, height: float, ground: str, title: str) -> Picture:
-        """Return the picture of the elements on a background."""
         across, down = int(width + 0.999), int(height + 0.999)
         symbols = "".join(f'<path id="{name}" d="{path}"/>' for name, path in self._symbols.items())
         defined = f"<defs>{symbols}</defs>" if symbols else ""
@@ -263,11 +259,13 @@ def xml_text(text: str) -> str:
 
 def columns(text: str) -> int:
     """Return the maximum number of columns that a text occupies."""
-    return sum(0 if unicodedata.combining(sign) else 2 if _wide(sign) else 1 for sign in text)
 
+    def width(sign: str) -> int:
+        if unicodedata.combining(sign):
+            return 0
+        return 2 if ord(sign) >= _SYMBOLS or unicodedata.east_asian_width(sign) in "WF" else 1
 
-def _wide(sign: str) -> bool:
-    return ord(sign) >= _SYMBOLS or unicodedata.east_asian_width(sign) in "WF"
+    return sum(map(width, text))
 
 
 def text_width(text: str, size: int = FONT_SIZE) -> float:
@@ -309,7 +307,6 @@ class TreeNode(NamedTuple):
 
     @property
     def width(self) -> float:
-        """Its width in pixels, with its letter."""
         return text_width(f"{self.letter} {self.label}".strip()) + _PADDING
 
 
@@ -370,8 +367,19 @@ def flow(nodes: Sequence[TreeNode], limit: float) -> Placed:
     for first in reversed(range(size)):
         if first and following[nodes[first].parent] == first:
             continue
-        wide[first], high[first] = _break_row(first, following, hanging, widths, (wide, high), (x, y), limit)
-        wide[first] += room[first] if first else 0.0
+        across, down, deepest, widest = 0.0, 0.0, ROW, 0.0
+        node = first
+        while node >= 0:
+            width = max([widths[node], *(wide[child] for child in hanging[node])])
+            if across and across + width > limit:
+                across, down, deepest = 0.0, down + deepest, ROW
+            x[node], y[node] = across, down + ROW / 2
+            across += width
+            widest = max(widest, across)
+            deepest = max(deepest, ROW + sum(high[child] for child in hanging[node]))
+            across += 10
+            node = following[node]
+        wide[first], high[first] = widest + (room[first] if first else 0.0), down + deepest
     lines: list[tuple[float, ...]] = []
     roles: list[tuple[float, float] | None] = [None] * size
     origin = [(0.0, 0.0)] * size  # of the row of symbols that a symbol is in
@@ -388,47 +396,20 @@ def flow(nodes: Sequence[TreeNode], limit: float) -> Placed:
             below += high[child]
         if following[node] >= 0:
             origin[following[node]] = origin[node]
-    lines += [_joint(x, y, widths, node, after) for node, after in enumerate(following) if after >= 0]
+    for node, after in enumerate(following):
+        if after >= 0:
+            end = x[node] + widths[node]
+            goal = x[after] if y[after] == y[node] else end + 7  # a stub where the row is broken
+            lines.append((end, y[node], goal, y[node]))
     return Placed(x, y, widths, lines, roles, wide[0], high[0])
 
 
-def _break_row(
-    first: int,
-    following: Sequence[int],
-    hanging: Sequence[Sequence[int]],
-    widths: Sequence[float],
-    extent: tuple[list[float], list[float]],
-    place: tuple[list[float], list[float]],
-    limit: float,
-) -> tuple[float, float]:
-    """Place the symbols of a row, from its first on, relative to its origin, and return its width and height."""
-    across, down, deepest, widest = 0.0, 0.0, ROW, 0.0
-    node = first
-    while node >= 0:
-        wide = max([widths[node], *(extent[0][child] for child in hanging[node])])
-        high = ROW + sum(extent[1][child] for child in hanging[node])
-        if across and across + wide > limit:
-            across, down, deepest = 0.0, down + deepest, ROW
-        place[0][node], place[1][node] = across, down + ROW / 2
-        across += wide
-        widest, deepest = max(widest, across), max(deepest, high)
-        across += 10
-        node = following[node]
-    return widest, down + deepest
-
-
-def _joint(x: Sequence[float], y: Sequence[float], widths: Sequence[float], node: int, after: int) -> tuple[float, ...]:
-    """Join a symbol to the next, or draw a stub where the row is broken."""
-    end = x[node] + widths[node]
-    return (end, y[node], x[after], y[after]) if y[after] == y[node] else (end, y[node], end + 7, y[node])
-
-
 def _children(nodes: Sequence[TreeNode]) -> list[list[int]]:
-    found: list[list[int]] = [[] for _ in nodes]
+    children: list[list[int]] = [[] for _ in nodes]
     for child, node in enumerate(nodes):
         if node.parent >= 0:
-            found[node.parent].append(child)
-    return found
+            children[node.parent].append(child)
+    return children
 
 
 def _middle(row: int) -> float:
@@ -436,7 +417,7 @@ def _middle(row: int) -> float:
 
 
 def placed_tree(nodes: Sequence[TreeNode], limit: float | None = None) -> Placed:
-    """Place a tree: by ``spread``, or with a maximal width of its rows by ``flow``."""
+    """Place a tree by ``spread``, or with a maximal width of its rows by ``flow``."""
     return spread(nodes) if limit is None else flow(nodes, limit)
 
 

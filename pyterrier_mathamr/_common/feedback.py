@@ -46,9 +46,26 @@ def progress(
         total = len(items)
     if not verbose or (total is not None and total <= 1):
         return items
-    if total is None:
-        return _from_the_second(items, desc, unit, note)
-    return _bar(items, desc, unit, note, total=total, bar_format=_WITH_TOTAL)
+    return _with_bar(items, desc, unit, total, note)
+
+
+def _with_bar(
+    items: Iterable[T], desc: str, unit: str, total: int | None, note: Callable[[], str] | None
+) -> Iterator[T]:
+    import pyterrier as pt
+
+    rest, shown = iter(items), {"total": total, "bar_format": _WITH_TOTAL}
+    if total is None:  # the bar appears with the second item, which shows that there are several
+        yield from islice(rest, 1)
+        second = list(islice(rest, 1))
+        if not second:
+            return
+        rest, shown = chain(second, rest), {"initial": 1, "bar_format": _WITHOUT}
+    bar: Any = pt.tqdm(rest, desc=desc, unit=f" {unit}", dynamic_ncols=True, **shown)
+    for item in bar:
+        if note is not None:
+            bar.set_postfix_str(note(), refresh=False)
+        yield item
 
 
 @contextmanager
@@ -90,27 +107,6 @@ def work_done(count: int) -> None:
 def count_lines(file: IO[bytes]) -> int:
     """Count the lines of a file that are not blank, for a total."""
     return sum(not line.isspace() for line in file)
-
-
-def _from_the_second(items: Iterable[T], desc: str, unit: str, note: Callable[[], str] | None) -> Iterator[T]:
-    """Yield the items; the bar appears with the second, which shows that there are several."""
-    rest = iter(items)
-    yield from islice(rest, 1)
-    for second in islice(rest, 1):
-        yield from _bar(chain([second], rest), desc, unit, note, initial=1, bar_format=_WITHOUT)
-
-
-def _bar(items: Iterable[T], desc: str, unit: str, note: Callable[[], str] | None, **options: Any) -> Iterable[T]:
-    import pyterrier as pt
-
-    bar: Any = pt.tqdm(items, desc=desc, unit=f" {unit}", dynamic_ncols=True, **options)
-    return bar if note is None else _with_postfix(bar, note)
-
-
-def _with_postfix(bar: Any, note: Callable[[], str]) -> Iterator[Any]:
-    for item in bar:
-        bar.set_postfix_str(note(), refresh=False)
-        yield item
 
 
 class Counted:
@@ -199,12 +195,9 @@ class Problems(dict[Problem, None]):
         if len(lines) > _CAUSES:
             text += f"; and {len(lines) - _CAUSES:,} more{self.reasons.get('', '')}"
         posts = {problem.post for problem in self}
-        what = (
-            "The question"
-            if posts == {QUESTION}
-            else f"{counted(len(self), 'problem')} in {counted(len(posts), 'post')}"
-        )
-        return f"{what}: {text}"
+        if posts == {QUESTION}:
+            return f"The question: {text}"
+        return f"{counted(len(self), 'problem')} in {counted(len(posts), 'post')}: {text}"
 
 
 _OPEN: ContextVar[Problems | None] = ContextVar("problems of posts", default=None)
@@ -216,22 +209,22 @@ def reported_once() -> Iterator[None]:
     if _OPEN.get() is not None:
         yield
         return
-    found = Problems()
+    problems = Problems()
     try:
-        with gathered() as found:
+        with gathered() as problems:
             yield
     finally:
-        if found:
-            warnings.warn(PostWarning(str(found)), stacklevel=3)
+        if problems:
+            warnings.warn(PostWarning(str(problems)), stacklevel=3)
 
 
 @contextmanager
 def gathered() -> Iterator[Problems]:
     """Gather the problems reported within, without a warning."""
-    found = Problems()
-    token = _OPEN.set(found)
+    problems = Problems()
+    token = _OPEN.set(problems)
     try:
-        yield found
+        yield problems
     finally:
         _OPEN.reset(token)
 
@@ -281,13 +274,11 @@ def ignored_warnings(category: type[Warning], beginning: str = "") -> Iterator[N
 
 def report_problem(post: str, what: str, where: str) -> None:
     """Report a problem of a post; ignored outside of :func:`reported_once`."""
-    found = _OPEN.get()
-    if found is not None:
-        found[Problem(post, what, where[:60])] = None
+    if (problems := _OPEN.get()) is not None:
+        problems[Problem(post, what, where[:60])] = None
 
 
 def explain_problem(what: str, reason: str) -> None:
     """Give the reason of a fault, which a warning adds to it; of an empty one, the command that lists all faults."""
-    found = _OPEN.get()
-    if found is not None:
-        found.reasons[what] = reason
+    if (problems := _OPEN.get()) is not None:
+        problems.reasons[what] = reason

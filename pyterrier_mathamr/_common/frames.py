@@ -54,11 +54,11 @@ def is_missing(value: Any) -> bool:
 
 def first_values(frame: pd.DataFrame, column: str, key: str = "qid") -> dict[str, Any]:
     """Return the first value of each key that is not empty."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in zip(frame[key].tolist(), frame[column].tolist(), strict=True):
-        if found.get(name) is None:
-            found[name] = None if is_missing(value) else value
-    return {name: value for name, value in found.items() if value is not None}
+        if values.get(name) is None:
+            values[name] = None if is_missing(value) else value
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def with_objects(frame: pd.DataFrame, **columns: Sequence[object] | str | float) -> pd.DataFrame:
@@ -142,16 +142,16 @@ def best_places(scores: Any, count: int, names: Callable[[Any], list[str]]) -> A
 
 
 def ranking_frame(
-    queries: pd.DataFrame, found: Sequence[tuple[Any, Any]], **texts: Callable[[Any], Any]
+    queries: pd.DataFrame, results: Sequence[tuple[Any, Any]], **texts: Callable[[Any], Any]
 ) -> pd.DataFrame:
-    """Repeat each query's row for each of its results."""
-    lengths, numbers = [len(of) for of, _ in found], np.concatenate([of for of, _ in found])
+    """Repeat each query's row for each of its ``results``, pairs of numbers and scores; ``texts`` read the numbers."""
+    lengths, numbers = [len(of_one) for of_one, _ in results], np.concatenate([of_one for of_one, _ in results])
     repeated = queries.iloc[np.repeat(np.arange(len(queries)), lengths)].reset_index(drop=True)
     if not len(numbers):
         return empty_output(repeated, [*texts, "score", "rank"])
     return repeated.assign(
         **{column: _texts(read(numbers)) for column, read in texts.items()},
-        score=np.concatenate([scores for _, scores in found]).astype(np.float64),
+        score=np.concatenate([scores for _, scores in results]).astype(np.float64),
         rank=np.concatenate([np.arange(length, dtype=np.int64) for length in lengths]),
     )
 

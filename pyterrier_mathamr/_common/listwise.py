@@ -11,7 +11,6 @@ whole loss the mean over questions, and a small ``ridge`` keeps the weights fini
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -41,26 +40,25 @@ def fit_listwise(groups: Sequence[Group], *, ridge: float = 1e-4) -> _Floats:
         raise NothingToFitError(len(groups))
     from scipy.optimize import minimize
 
-    spread = _spread(useful)
+    # the root mean variance of each feature within the questions: the weights are fitted in this unit
+    spread: _Floats = np.sqrt(np.mean([features.var(axis=0, dtype=np.float64) for features, _ in useful], axis=0))
     used = np.flatnonzero(spread > 0)
     weights = np.zeros(len(spread))
-    loss, start = partial(_total, useful, spread, used, ridge), np.zeros(len(used))
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(used), options=_PRECISELY)
-    weights[used] = found.x / spread[used]
+
+    def loss_and_slope(scaled: _Floats) -> tuple[float, _Floats]:
+        """The whole loss with its ridge, and its gradient, float64 ``[used]``."""
+        loss, slope = 0.0, np.zeros(len(spread))
+        weights[used] = scaled / spread[used]
+        for features, right in useful:
+            one, change = _loss(features, right, weights)
+            loss, slope = loss + one, slope + change
+        whole = loss / len(useful) + ridge * float(scaled @ scaled) / 2
+        return whole, slope[used] / spread[used] / len(useful) + ridge * scaled
+
+    start, bounds = np.zeros(len(used)), [(0, None)] * len(used)
+    fitted = minimize(loss_and_slope, start, jac=True, method="L-BFGS-B", bounds=bounds, options=_PRECISELY)
+    weights[used] = fitted.x / spread[used]
     return weights
-
-
-def _total(
-    groups: Sequence[Group], spread: _Floats, used: npt.NDArray[np.int64], ridge: float, weights: _Floats
-) -> tuple[float, _Floats]:
-    """The loss with its ridge, of the used features divided by their spreads, and its gradient, float64 ``[used]``."""
-    full, loss, slope = np.zeros(len(spread)), 0.0, np.zeros(len(spread))
-    full[used] = weights / spread[used]
-    for features, right in groups:
-        one, change = _loss(features, right, full)
-        loss, slope = loss + one, slope + change
-    whole = loss / len(groups) + ridge * float(weights @ weights) / 2
-    return whole, slope[used] / spread[used] / len(groups) + ridge * weights
 
 
 def _loss(features: Features, right: npt.NDArray[np.bool_], weights: _Floats) -> tuple[float, _Floats]:
@@ -75,10 +73,3 @@ def _loss(features: Features, right: npt.NDArray[np.bool_], weights: _Floats) ->
     miss = 1 / (1 + np.exp(np.clip(margins, -700, 700)))  # the share that is not the right answer's
     apart = features[right].astype(np.float64) - mean  # [a, f]
     return float(np.logaddexp(0, -margins).mean()), -(miss @ apart) / len(margins)
-
-
-def _spread(groups: Sequence[Group]) -> _Floats:
-    """The root mean variance of each feature within the questions: float64 ``[f]``."""
-    variances = [features.var(axis=0, dtype=np.float64) for features, _ in groups]
-    spread: _Floats = np.sqrt(np.mean(variances, axis=0))
-    return spread

@@ -80,17 +80,14 @@ class Rule(NamedTuple):
     holds: Callable[[Any], bool]
 
     def check(self, option: str, value: object) -> None:
-        """Raise an error for an invalid value."""
         if not self.holds(value):
             raise ConfigError(option, value, self.allowed)
 
     def or_none(self) -> Rule:
-        """Return the rule that allows ``None``, too."""
         return Rule(f"{self.allowed}, or None", lambda value: value is None or self.holds(value))
 
 
 def one_of(*values: object) -> Rule:
-    """Return the rule of an option with a few values."""
     return Rule(" or ".join(map(repr, values)), lambda value: any(value is one or value == one for one in values))
 
 
@@ -100,13 +97,11 @@ def at_least(least: int) -> Rule:
 
 
 def between(least: float, greatest: float = math.inf) -> Rule:
-    """Return the rule of a finite number in a closed interval."""
     allowed = f"a number, {least} or more" if greatest == math.inf else f"a number between {least} and {greatest}"
     return Rule(allowed, lambda value: _is_number(value) and least <= value <= greatest)
 
 
 def list_of(rule: Rule) -> Rule:
-    """Return the rule of a list or tuple whose items follow a rule."""
     allowed = f"a list, each of it {rule.allowed}"
     return Rule(allowed, lambda value: isinstance(value, (list, tuple)) and all(map(rule.holds, value)))
 
