@@ -19,8 +19,7 @@ from pyterrier_mathamr._common.running.processes import runs_within
 from .errors import DamagedError, NotBuiltError, StoreError, UnfinishedJobError, unreadable
 from .files import sync_folder, write_file, writer_lock, writing
 from .hub import SharedArtifact
-from .ids import Rows
-from .job import Job, drop_job, job_folder, open_job, read_job, unfinished_parts
+from .job import Job, drop_job, existing, job_folder, job_header, open_job, read_job, sound_parts
 from .manifest import (
     META,
     PACKAGE,
@@ -79,7 +78,6 @@ class StoredArtifact(Counted, SharedArtifact):
         return [counted(len(self), self.HOLDS), *self.more_counts(), size_of(size)]
 
     def more_counts(self) -> list[str]:
-        """List counts other than the number of rows."""
         return []
 
     def __contains__(self, id: object) -> bool:
@@ -208,12 +206,16 @@ class StoredArtifact(Counted, SharedArtifact):
         Raises:
             StoreError: as :meth:`job`.
         """
-        return unfinished_parts(self.path, self.KIND, mode, fingerprint)
+        path, kind = self.path.absolute(), self.KIND
+        replaced, first = existing(path, kind, mode)
+        header, found = job_header(kind, mode, replaced, first, fingerprint), read_job(path, kind)
+        going_on = found is not None and found.continued_by(header, path, kind, replaced)
+        return Parts(sound_parts(found.parts, kind, path) if found and going_on else ())
 
     def unfinished(self) -> int:
         """Count the rows that an interrupted job has finished."""
-        found = read_job(self.path, self.KIND)
-        return sum(part.count for part in found.parts) if found else 0
+        job = read_job(self.path, self.KIND)
+        return sum(part.count for part in job.parts) if job else 0
 
     def discard(self) -> None:
         """Remove the work of an interrupted job; the artifact itself stays.
@@ -241,7 +243,11 @@ class StoredArtifact(Counted, SharedArtifact):
             number = snapshot.manifest.next
             with writing(path):
                 for part, _, rows in snapshot.by_part(np.unique(snapshot.find(list(dict.fromkeys(ids))))):
-                    metas[part.meta.name] = _marked(path, part, rows, f"deleted-{number:06d}.bin")
+                    name, deleted = f"deleted-{number:06d}.bin", np.union1d(part.deleted, rows).astype(MARKS)
+                    (path / name).unlink(missing_ok=True)  # of a job that was killed here
+                    written = write_file(path / name, (deleted.tobytes(),))
+                    marks = Marks(name, len(deleted), written.sha256)
+                    metas[part.meta.name] = replace(part.meta, deleted=marks)
                     number += 1
                 sync_folder(path)
                 left = tuple(meta for meta in metas.values() if meta.live)
@@ -277,11 +283,3 @@ class StoredArtifact(Counted, SharedArtifact):
                 parts.append(some[0] if stays else job.write(merged(some)))
             job.parts = parts
             job.publish(job.base.details if job.base else {})
-
-
-def _marked(path: Path, part: StoredPart, rows: Rows, name: str) -> PartMeta:
-    """Write the deleted rows of a part, with some more, as a new file."""
-    deleted = np.union1d(part.deleted, rows).astype(MARKS)
-    (path / name).unlink(missing_ok=True)  # of a job that was killed here
-    written = write_file(path / name, (deleted.tobytes(),))
-    return replace(part.meta, deleted=Marks(name, len(deleted), written.sha256))

@@ -119,15 +119,6 @@ def read_job(path: Path, kind: Kind) -> Unfinished | None:
         return None
 
 
-def unfinished_parts(path: Path, kind: Kind, mode: Mode, fingerprint: Mapping[str, Any]) -> Parts:
-    """Open the finished parts after which a job would continue, without a lock."""
-    path = path.absolute()
-    replaced, first = existing(path, kind, mode)
-    header, found = job_header(kind, mode, replaced, first, fingerprint), read_job(path, kind)
-    going_on = found is not None and found.continued_by(header, path, kind, replaced)
-    return Parts(sound_parts(found.parts, kind, path) if found and going_on else ())
-
-
 def changed_row(path: Path | str, name: str) -> UnfinishedJobError:
     """Return the error for the row ``name`` that an unfinished job at ``path`` has with another content."""
     return UnfinishedJobError(path, {f"row {name!r:.80}": ("one content", "another")})
@@ -210,43 +201,6 @@ def row_fingerprint(row: Mapping[str, Any]) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-def put_in_place(path: Path, parts: Sequence[StoredPart], manifest: Manifest, kind: Kind, *, new: bool) -> None:
-    """Make parts of a job the artifact, and remove files that its manifest does not name."""
-    place = job_folder(path) / "parts"
-    try:
-        if new and not (path / META).exists():
-            _move_whole(place, path, manifest, kind)
-        else:
-            _move_parts(place, path, parts, manifest, kind)
-    except OSError as error:
-        if not is_published(path, manifest, kind):
-            raise
-        text = f"{path}: the new artifact is in place, but a power cut may undo it ({error.strerror or error})"
-        warnings.warn(MathAMRWarning(text), stacklevel=3)
-
-
-def _move_whole(place: Path, path: Path, manifest: Manifest, kind: Kind) -> None:
-    """Turn the folder of the parts into the artifact, which did not exist, by one renaming."""
-    write_manifest(place, manifest, kind)
-    named = {part.name for part in manifest.parts}
-    for stray in place.glob("part-*"):
-        if stray.name not in named:
-            remove(stray)
-    if path.exists():
-        path.rmdir()
-    move(place, path)
-
-
-def _move_parts(place: Path, path: Path, parts: Sequence[StoredPart], manifest: Manifest, kind: Kind) -> None:
-    """Move parts into the folder of the artifact, where no manifest names them until it is swapped."""
-    for part in parts:
-        if part.path.parent == place:
-            remove(path / part.meta.name)  # moved by a job that was killed, and named by no manifest
-            move(part.path, path / part.meta.name)
-    write_manifest(path, manifest, kind)
-    clean(path, manifest)
-
-
 @contextmanager
 def open_job(
     path: Path, kind: Kind, mode: Mode = "create", fingerprint: Mapping[str, Any] | None = None, *, resume: bool = True
@@ -302,29 +256,25 @@ class Job:
     def _take_over(self) -> list[StoredPart]:
         """Open the finished parts of an earlier run, or begin with none."""
         found = read_job(self.path, self.kind)
+        place = self.folder / "parts"
         if found and self.resume and found.continued_by(self._header, self.path, self.kind, self._replaced):
-            return self._bring_back(found.parts)
+            place.mkdir(exist_ok=True)
+            for meta in found.parts:
+                self._next = max(self._next, int(meta.name.removeprefix("part-")) + 1)
+                if not (place / meta.name).exists() and (self.path / meta.name).exists():
+                    move(self.path / meta.name, place / meta.name)  # that run died before the manifest was swapped
+            return sound_parts(found.parts, self.kind, self.path)
         if found is None and any(self.folder.glob("parts/part-*")):
             text = f"{self.folder}: its {JOB} cannot be read, so its unfinished work is discarded"
             warnings.warn(MathAMRWarning(text), stacklevel=2)
         drop_job(self.path)
         try:
-            (self.folder / "parts").mkdir(parents=True)
+            place.mkdir(parents=True)
             self._note()
         except OSError:
             drop_job(self.path)
             raise
         return []
-
-    def _bring_back(self, metas: Sequence[PartMeta]) -> list[StoredPart]:
-        """Open parts, including parts that a job had moved before it died and the manifest was swapped."""
-        place = self.folder / "parts"
-        place.mkdir(exist_ok=True)
-        for meta in metas:
-            self._next = max(self._next, int(meta.name.removeprefix("part-")) + 1)
-            if not (place / meta.name).exists() and (self.path / meta.name).exists():
-                move(self.path / meta.name, place / meta.name)
-        return sound_parts(metas, self.kind, self.path)
 
     def _note(self) -> None:
         """Write down the finished parts of this job."""
@@ -459,10 +409,34 @@ class Job:
 
     def publish(self, details: Mapping[str, Any]) -> Manifest:
         """Move the parts to the artifact, swap the manifest, and remove files that it does not name."""
+        path, place = self.path, self.folder / "parts"
         manifest = Manifest(details, tuple(part.meta for part in self.parts), self._next)
         self._write_note(manifest.checksum(self.kind))
-        put_in_place(self.path, self.parts, manifest, self.kind, new=self._replaced is None)
-        drop_job(self.path)
+        try:
+            if self._replaced is None and not (path / META).exists():
+                # The folder of the parts becomes the artifact, which did not exist, by one renaming.
+                write_manifest(place, manifest, self.kind)
+                named = {part.name for part in manifest.parts}
+                for stray in place.glob("part-*"):
+                    if stray.name not in named:
+                        remove(stray)
+                if path.exists():
+                    path.rmdir()
+                move(place, path)
+            else:
+                # No manifest names the parts that are moved until it is swapped.
+                for part in self.parts:
+                    if part.path.parent == place:
+                        remove(path / part.meta.name)  # moved by a job that was killed, and named by no manifest
+                        move(part.path, path / part.meta.name)
+                write_manifest(path, manifest, self.kind)
+                clean(path, manifest)
+        except OSError as error:
+            if not is_published(path, manifest, self.kind):
+                raise
+            text = f"{path}: the new artifact is in place, but a power cut may undo it ({error.strerror or error})"
+            warnings.warn(MathAMRWarning(text), stacklevel=3)
+        drop_job(path)
         return manifest
 
     def leave(self, error: BaseException) -> None:
