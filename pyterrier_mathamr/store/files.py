@@ -57,10 +57,8 @@ def writing(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except OSError as error:
-        raise WriteError(path, f"it cannot be written ({error.strerror or error})") from error
-    except sqlite3.OperationalError as error:
-        raise WriteError(path, f"it cannot be written ({error})") from error
+    except (OSError, sqlite3.OperationalError) as error:
+        raise WriteError(path, f"it cannot be written ({getattr(error, 'strerror', '') or error})") from error
 
 
 def write_file(path: Path, pieces: Iterable[bytes | memoryview]) -> FileSum:
@@ -133,12 +131,12 @@ def parse_json(data: bytes, path: Path) -> dict[str, Any]:
         DamagedError: it is not an object, nests too deeply, or has a NaN or a number of a thousand digits.
     """
     try:
-        found = json.loads(data, parse_constant=_refuse_constant)
+        content = json.loads(data, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise DamagedError(path, f"it is not JSON ({error!s:.200})") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise DamagedError(path, "it is not a JSON object")
-    return found
+    return content
 
 
 def _refuse_constant(name: str) -> float:
@@ -227,10 +225,8 @@ def remove(path: Path) -> None:
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:
-        try:
+        with suppress(PermissionError):
             path.unlink(missing_ok=True)
-        except PermissionError:
-            return
 
 
 def settled(path: Path) -> FileSum:
@@ -327,8 +323,12 @@ def writer_lock(path: Path, *, wait: bool = False) -> Iterator[None]:
         try:
             lock.acquire()
         except Timeout as error:
-            wait_for_it = "Wait until it is done, or stop it; readers are not affected"
-            raise WriteError(path, f"it is being written by {_owner(note)}. {wait_for_it}") from error
+            owner = "another process"
+            with suppress(OSError, ValueError):
+                who, _, since = note.read_text().strip().rpartition(" since ")
+                owner = f"{who}, for {max(0, int(time.time()) - int(since))} s"
+            advice = "Wait until it is done, or stop it; readers are not affected"
+            raise WriteError(path, f"it is being written by {owner}. {advice}") from error
     try:
         with writing(path):
             note.write_text(f"process {os.getpid()} on {socket.gethostname()} since {time.time():.0f}\n")
@@ -364,11 +364,3 @@ def new_folder(path: Path) -> Iterator[Path]:
             move(unfinished, path)
         finally:
             remove(unfinished)
-
-
-def _owner(note: Path) -> str:
-    try:
-        who, _, since = note.read_text().strip().rpartition(" since ")
-        return f"{who}, for {max(0, int(time.time()) - int(since))} s"
-    except (OSError, ValueError):
-        return "another process"

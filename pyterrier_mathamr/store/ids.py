@@ -64,8 +64,10 @@ class IdFile:
                     blocks.append((self.count, here, about["length"] - len(prefixes[-1])))
                     self.count += ids
                 elif kind == _BY_HASH and about["format"] == "hash":
-                    of = [(1 << about["hash_bits"]) + 1, ids]
-                    self._ends, self._order = np.split(self._numbers(here, sum(of)), of[:1])
+                    buckets = (1 << about["hash_bits"]) + 1
+                    # uint32 that need not be aligned in the file
+                    numbers = np.ndarray(buckets + ids, "<u4", buffer=self._data.data, offset=here)
+                    self._ends, self._order = numbers[:buckets], numbers[buckets:]
                 elif place:
                     raise ValueError(f"a block of the format {about.get('format')}")
                 if 0 <= following <= place:
@@ -77,22 +79,18 @@ class IdFile:
         self._prefixes = np.array(prefixes or [b"-"], dtype=np.bytes_)
         self._starts = np.array(list(map(len, prefixes)), dtype=np.int64)
 
-    def _numbers(self, place: int, count: int) -> npt.NDArray[np.uint32]:
-        """Return numbers from the file; they need not be aligned there."""
-        return np.ndarray(count, "<u4", buffer=self._data.data, offset=place)
-
     def ids(self, rows: Rows) -> npt.NDArray[np.bytes_]:
         """Return the ids of rows, of at least one."""
-        of = np.searchsorted(self._firsts, rows, side="right") - 1
-        start, width = self._starts[of], self._widths[of]
+        block = np.searchsorted(self._firsts, rows, side="right") - 1
+        start, width = self._starts[block], self._widths[block]
         length = int((start + width).max())
         columns = np.arange(length)
-        found = self._prefixes.astype(f"S{max(length, self._prefixes.itemsize)}")[of]
-        letters = found.view(np.uint8).reshape(len(rows), -1)
+        ids = self._prefixes.astype(f"S{max(length, self._prefixes.itemsize)}")[block]
+        letters = ids.view(np.uint8).reshape(len(rows), -1)
         stored = (columns >= start[:, None]) & (columns < (start + width)[:, None])
-        places = (self._places[of] + (rows - self._firsts[of]) * width - start)[:, None] + columns
+        places = (self._places[block] + (rows - self._firsts[block]) * width - start)[:, None] + columns
         letters[:, :length][stored] = self._data[places[stored]]
-        return found
+        return ids
 
     def rows(self, ids: npt.NDArray[np.bytes_], hashes: npt.NDArray[np.uint32]) -> Rows:
         """Look up the row of each id by its hash: int64 ``[len(ids)]``, -1 for one that is not in the file."""
@@ -218,7 +216,6 @@ class IdTable:
         return found
 
     def texts(self, rows: Rows) -> list[str]:
-        """Return the ids of some rows."""
         names: list[str] = []
         for start in range(0, len(rows), _AT_ONCE):
             names += self._file.ids(rows[start : start + _AT_ONCE]).astype(np.str_).tolist()
@@ -228,7 +225,6 @@ class IdTable:
         return names
 
     def _odd_id(self, row: int) -> str:
-        """Return an id that npids cannot store unchanged."""
         texts, offsets, rows = self._odd
         try:
             place = int(np.searchsorted(rows, row))

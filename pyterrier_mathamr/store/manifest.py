@@ -97,7 +97,7 @@ class Field:
             raise ValueError(f"{self.name} has values outside 0 … {extents[self.below] - 1}")
 
 
-_ODD_IDS = (
+ODD_IDS = (
     Field("odd_ids", "uint8", "odd_bytes"),
     Field("odd_offsets", "int64", "odd+1", cuts="odd_bytes"),
     Field("odd_rows", "int64", "odd", below="m"),
@@ -159,7 +159,7 @@ class Kind:
 
     @property
     def arrays(self) -> tuple[Field, ...]:
-        return (*self.fields, *_ODD_IDS) if self.fields else ()
+        return (*self.fields, *ODD_IDS) if self.fields else ()
 
     def fields_in(self, names: Container[str]) -> list[Field]:
         """List the arrays that a part has: all but the optional ones that are not among these names."""
@@ -167,7 +167,6 @@ class Kind:
 
     @property
     def file_names(self) -> frozenset[str]:
-        """Names of all files of a part."""
         return frozenset(self.files) | (frozenset({ARRAYS, IDS}) if self.fields else frozenset())
 
 
@@ -308,7 +307,17 @@ def write_details(path: Path, kind: Kind, count: int, details: Mapping[str, Any]
 
 
 def _content(path: Path, kind: Kind) -> dict[str, Any]:
-    data = _manifest_bytes(path, kind)
+    if kind.file_names and path.exists() and not path.is_dir():
+        raise OtherArtifactError(path, f"it is a file, not a {kind.name}")
+    try:
+        data = (path / META).read_bytes()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        # an empty folder lacks the manifest, and a folder of members whose build is not complete
+        if kind.file_names and path.is_dir() and any(path.iterdir()):
+            raise OtherArtifactError(path, f"it holds files but no {META}, so it is not a {kind.name}") from None
+        raise NotBuiltError(path, f"there is no finished {kind.name} here; build it, or check the path") from error
+    except OSError as error:
+        raise unreadable(error, path / META) from error
     content = parse_json(data, path / META)
     if (held := f"{content.get('type')!s:.80}.{content.get('format')!s:.80}") != kind.name:
         raise OtherArtifactError(path, f"it holds a {held}, not a {kind.name}")
@@ -323,7 +332,6 @@ def _content(path: Path, kind: Kind) -> dict[str, Any]:
 
 
 def read_parts(entries: Sequence[Mapping[str, Any]], kind: Kind) -> tuple[PartMeta, ...]:
-    """Read the entries of parts."""
     parts = tuple(_part(entry, kind) for entry in entries)
     if len({part.name for part in parts}) < len(parts):
         raise ValueError("a part comes twice")
@@ -332,9 +340,10 @@ def read_parts(entries: Sequence[Mapping[str, Any]], kind: Kind) -> tuple[PartMe
 
 def _part(entry: Mapping[str, Any], kind: Kind) -> PartMeta:
     """Read the entry of a part; no name in it can point out of the artifact's folder."""
+    if unknown := set(entry["files"]) - kind.file_names:
+        raise ValueError(f"a file named {min(unknown)!r:.80}")
     files = {
-        _known(name, kind): FileSum(check_number(size), _matched(_SHA256, digest))
-        for name, (size, digest) in entry["files"].items()
+        name: FileSum(check_number(size), _matched(_SHA256, digest)) for name, (size, digest) in entry["files"].items()
     }
     marks = entry["deleted"]
     deleted = None
@@ -346,12 +355,6 @@ def _part(entry: Mapping[str, Any], kind: Kind) -> PartMeta:
     return PartMeta(_matched(_PART, entry["name"]), check_number(entry["count"]), files, entry["details"], deleted)
 
 
-def _known(name: str, kind: Kind) -> str:
-    if name not in kind.file_names:
-        raise ValueError(f"a file named {name!r:.80}")
-    return name
-
-
 def _matched(pattern: re.Pattern[str], text: str) -> str:
     if not pattern.fullmatch(text):
         raise ValueError(f"the name or digest {text!r:.80}")
@@ -360,20 +363,6 @@ def _matched(pattern: re.Pattern[str], text: str) -> str:
 
 def write_manifest(path: Path, manifest: Manifest, kind: Kind) -> None:
     swap_file(path / META, manifest.to_bytes(kind))
-
-
-def _manifest_bytes(path: Path, kind: Kind) -> bytes:
-    """Read the manifest; an empty folder lacks it, and a folder of members whose build is not complete."""
-    if kind.file_names and path.exists() and not path.is_dir():
-        raise OtherArtifactError(path, f"it is a file, not a {kind.name}")
-    try:
-        return (path / META).read_bytes()
-    except (FileNotFoundError, NotADirectoryError) as error:
-        if kind.file_names and path.is_dir() and any(path.iterdir()):
-            raise OtherArtifactError(path, f"it holds files but no {META}, so it is not a {kind.name}") from None
-        raise NotBuiltError(path, f"there is no finished {kind.name} here; build it, or check the path") from error
-    except OSError as error:
-        raise unreadable(error, path / META) from error
 
 
 def has_manifest(path: Path) -> bool:

@@ -26,18 +26,9 @@ from pyterrier_mathamr._common.ids import as_id
 from pyterrier_mathamr._common.running.processes import runs_within
 
 from .errors import DamagedError, StoreError, UnknownIdError, unreadable
-from .files import (
-    Array,
-    FileSum,
-    file_sum,
-    map_arrays,
-    remove,
-    settled,
-    sync_folder,
-    write_arrays,
-)
+from .files import Array, FileSum, file_sum, map_arrays, remove, settled, sync_folder, write_arrays
 from .ids import IdTable, Keys, Rows, id_keys
-from .manifest import ARRAYS, IDS, META, Content, Kind, Manifest, Marks, PartMeta, read_manifest
+from .manifest import ARRAYS, IDS, META, ODD_IDS, Content, Kind, Marks, PartMeta, read_manifest
 
 MARKS = np.dtype("<i8")
 
@@ -77,7 +68,7 @@ class StoredPart:
                     field.bind(self._arrays[field.name], self._extents)
             except (KeyError, ValueError) as error:
                 raise DamagedError(self.path / ARRAYS, f"its arrays are not those declared ({error})") from error
-            self.ids = IdTable(self.sound(IDS), meta.count, {name: self[name] for name in _ODD})
+            self.ids = IdTable(self.sound(IDS), meta.count, {field.name: self[field.name] for field in ODD_IDS})
         self.deleted: Rows = _read_marks(root, meta.deleted, meta.count)
 
     def __contains__(self, name: str) -> bool:
@@ -97,7 +88,6 @@ class StoredPart:
         return self.meta.count
 
     def __getitem__(self, name: str) -> Array:
-        """Return an array, deleted rows included."""
         array = self._arrays[name]
         if name not in self._checked:
             try:
@@ -142,9 +132,6 @@ class StoredPart:
                 self[field.name]
             except DamagedError as error:
                 yield error
-
-
-_ODD = ("odd_ids", "odd_offsets", "odd_rows")
 
 
 def write_part(path: Path, content: Content, kind: Kind) -> PartMeta:
@@ -224,38 +211,30 @@ def merge_ragged(parts: Sequence[StoredPart]) -> Content:
 
     For kinds whose arrays are ``[m, …]``, or ``[r, …]`` with offsets ``[m+1]`` that cut ``r``.
     """
-    kind = parts[0].kind
-    pieces = {field.name: [parts[0][field.name][:0]] for field in kind.fields}
+    fields = parts[0].kind.fields
+    pieces = {field.name: [parts[0][field.name][:0]] for field in fields}
     for part in parts:
-        for name, piece in _live_pieces(part):
-            pieces[name].append(piece)
-    offsets = {field.name for field in kind.fields if field.cuts}
-    arrays = {name: _ends(found) if name in offsets else np.concatenate(found) for name, found in pieces.items()}
-    return Content(Parts(parts), arrays, parts[0].meta.details)
-
-
-def _live_pieces(part: StoredPart) -> Iterator[tuple[str, Array]]:
-    """Yield the live rows of each array of a part as slices, with its name; lengths instead of offsets."""
-    runs = np.flatnonzero(np.diff(part.alive, prepend=False, append=False)).reshape(-1, 2)  # of rows: start, end
-    fields = part.kind.fields
-    cuts = {"m": runs, **{field.cuts: part[field.name][runs] for field in fields if field.cuts}}
+        runs = np.flatnonzero(np.diff(part.alive, prepend=False, append=False)).reshape(-1, 2)  # of live rows
+        cuts = {"m": runs, **{field.cuts: part[field.name][runs] for field in fields if field.cuts}}
+        for field in fields:
+            array = part[field.name]
+            for start, end in cuts["m" if field.cuts else field.shape.split()[0]].tolist():
+                # the lengths of rows instead of their offsets
+                pieces[field.name].append(np.diff(array[start : end + 1]) if field.cuts else array[start:end])
+    arrays = {name: np.concatenate(of_parts) for name, of_parts in pieces.items()}
     for field in fields:
-        array = part[field.name]
-        for start, end in cuts["m" if field.cuts else field.shape.split()[0]].tolist():
-            yield field.name, np.diff(array[start : end + 1]) if field.cuts else array[start:end]
-
-
-def _ends(lengths: Sequence[Array]) -> Array:
-    """Return the offsets of rows of these lengths: int64, one more than there are rows."""
-    return np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), *lengths]), dtype=np.int64)
+        if field.cuts:
+            lengths = arrays[field.name]
+            arrays[field.name] = np.cumsum(np.append(np.zeros(1, dtype=np.int64), lengths), dtype=np.int64)
+    return Content(Parts(parts), arrays, parts[0].meta.details)
 
 
 def ranges(starts: Rows, lengths: Rows) -> Rows:
     """Return the integers of each range ``[start, start + length)``, from ``starts`` and ``lengths``, end to end."""
     ends = np.cumsum(lengths)
     steps = np.arange(int(ends[-1]) if len(ends) else 0, dtype=np.int64)
-    found: Rows = steps + np.repeat(starts - (ends - lengths), lengths)
-    return found
+    integers: Rows = steps + np.repeat(starts - (ends - lengths), lengths)
+    return integers
 
 
 class Parts(Collection[str]):
@@ -312,10 +291,10 @@ class Parts(Collection[str]):
 
     def ids(self, rows: Rows) -> list[str]:
         """Return the ids of some rows, in their order."""
-        found = np.empty(len(rows), dtype=object)
+        ids = np.empty(len(rows), dtype=object)
         for part, places, local in self.by_part(rows):
-            found[places] = part.ids.texts(local)
-        return list(found)
+            ids[places] = part.ids.texts(local)
+        return list(ids)
 
 
 class Snapshot(Parts):
@@ -328,8 +307,16 @@ class Snapshot(Parts):
     def __init__(self, path: Path, kind: Kind) -> None:
         self.path, self.kind = path, kind
         self.signature = signature(path)
-        self.manifest, parts = _open(path, kind)
-        super().__init__(parts)
+        self.manifest = read_manifest(path, kind)
+        while True:
+            try:
+                super().__init__([StoredPart(path, meta, kind, path) for meta in self.manifest.parts])
+                break
+            except OSError as error:  # perhaps since a writer has swapped the manifest meanwhile
+                now = read_manifest(path, kind)
+                if now == self.manifest:
+                    raise unreadable(error, path) from error
+                self.manifest = now
         self.caches: dict[str, Any] = {}
         """Values computed from this snapshot on first use, such as graphs of an approximate search, by name."""
 
@@ -353,20 +340,7 @@ class Snapshot(Parts):
 def signature(path: Path) -> tuple[int, int, int]:
     """Return inode, time and size of the manifest, which change when it is swapped; zeros where there is none."""
     try:
-        found = os.stat(path / META)
+        status = os.stat(path / META)
     except OSError:
         return (0, 0, 0)
-    return (found.st_ino, found.st_mtime_ns, found.st_size)
-
-
-def _open(path: Path, kind: Kind) -> tuple[Manifest, tuple[StoredPart, ...]]:
-    """Open the parts that the manifest names; if a writer swaps it meanwhile, the parts of the new one."""
-    manifest = read_manifest(path, kind)
-    while True:
-        try:
-            return manifest, tuple(StoredPart(path, meta, kind, path) for meta in manifest.parts)
-        except OSError as error:
-            now = read_manifest(path, kind)
-            if now == manifest:
-                raise unreadable(error, path) from error
-            manifest = now
+    return (status.st_ino, status.st_mtime_ns, status.st_size)

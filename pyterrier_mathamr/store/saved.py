@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pyterrier_mathamr._common.errors import MathAMRError
-from pyterrier_mathamr._common.records import parse_json
 
-from . import DamagedError, read_signed, replace_file, signed, unreadable
+from . import DamagedError, parse_json, read_signed, replace_file, signed, unreadable
 
 T = TypeVar("T")
 
@@ -27,24 +26,20 @@ UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, Overflow
 
 
 def write_saved(path: str | Path, kind: str, content: Mapping[str, Any]) -> None:
-    """Write a file in one step."""
     replace_file(Path(path), signed({"format": FORMAT, "type": kind, **content}))
 
 
 def read_saved(path: str | Path, kind: str | None = None) -> dict[str, Any]:
     """Read a file that :func:`write_saved` wrote."""
     path = Path(path)
-    if path.stat().st_size > _LARGEST:
-        raise ValueError(f"it has {path.stat().st_size:,} bytes")
-    content: dict[str, Any] = parse_json(path.read_bytes())
-    if not isinstance(content, dict):
-        raise ValueError("it is not a JSON object")
-    version = content.get("format")
+    if (size := path.stat().st_size) > _LARGEST:
+        raise ValueError(f"it has {size:,} bytes")
+    version = parse_json(path.read_bytes(), path).get("format")
     if type(version) is not int or version != FORMAT:
         raise ValueError(f"format {version!r:.80}, but this release reads {FORMAT}")
     content = read_signed(path)
-    if (found := content.pop("type", None)) != kind and kind is not None:
-        raise ValueError(f"its type is {found!r:.80}")
+    if (written := content.pop("type", None)) != kind and kind is not None:
+        raise ValueError(f"its type is {written!r:.80}")
     return content
 
 
@@ -59,7 +54,6 @@ def field(content: Mapping[str, Any], name: str, kind: type[T]) -> T:
 
 
 def finite(value: object, name: str) -> float:
-    """Return a number of a file."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < math.inf:
         raise ValueError(f"its {name} is {value!r:.80}, no finite number")
     return float(value)
@@ -92,4 +86,4 @@ def saved_faults(path: Path) -> Iterator[MathAMRError]:
 def described(path: Path) -> str:
     """Describe a file in a few words."""
     read_saved(path)
-    return f"{parse_json(path.read_bytes())['type']!s:.80}"
+    return f"{read_signed(path)['type']!s:.80}"

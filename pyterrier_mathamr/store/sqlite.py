@@ -109,7 +109,6 @@ class SqliteArtifact(StoredArtifact):
     """An artifact of one SQLite file, opened on first use and closed by :meth:`close` or a ``with`` block."""
 
     FILE: ClassVar[type[SqliteFile]]
-    """The class of its file."""
 
     def __enter__(self) -> Self:
         return self
@@ -127,7 +126,12 @@ class SqliteArtifact(StoredArtifact):
 
     def unfinished(self) -> int:
         """Count the rows that an interrupted job has read."""
-        return super().unfinished() or rows_so_far(self.path, self.KIND.files[0])
+        scratch = job_folder(self.path.absolute()) / f"scratch-{self.KIND.files[0]}"
+        if (rows := super().unfinished()) or not scratch.exists():
+            return rows
+        with suppress(*UNREADABLE), closing(sqlite3.connect(scratch)) as connection:
+            return int(connection.execute("SELECT sum(rows) FROM progress").fetchone()[0] or 0)
+        return 0
 
     def open_snapshot(self) -> Snapshot:
         """Open the artifact with its file; if it is replaced meanwhile, the new one."""
@@ -178,13 +182,3 @@ def check_integrity(connection: sqlite3.Connection) -> None:
     """Check a whole file before it is published, and raise ``sqlite3.DatabaseError`` where it is damaged."""
     if (found := connection.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
         raise sqlite3.DatabaseError(found)
-
-
-def rows_so_far(path: Path, file: str) -> int:
-    """Count the rows that an interrupted job of an artifact has put into its unfinished file."""
-    scratch = job_folder(path.absolute()) / f"scratch-{file}"
-    if not scratch.exists():
-        return 0
-    with suppress(*UNREADABLE), closing(sqlite3.connect(scratch)) as connection:
-        return int(connection.execute("SELECT sum(rows) FROM progress").fetchone()[0] or 0)
-    return 0
