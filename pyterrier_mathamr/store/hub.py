@@ -45,18 +45,10 @@ def card(
     metadata: Mapping[str, object] | None = None,
     front: Mapping[str, object] | None = None,
 ) -> str:
-    """Write the ``README.md`` of a repository.
+    """Write the ``README.md`` of a repository; see :meth:`SharedArtifact.to_hf`.
 
-    Args:
-        title: its heading.
-        tags: the tags under which the hub lists it.
-        usage: the Python code that loads and uses it.
-        license: an identifier of the hub, such as ``cc-by-sa-4.0``; without one the card states that there is none.
-        description: a description in Markdown.
-        reproduction: the code or the commands that built it.
-        measures: a table, such as ``pt.Experiment`` returns.
-        metadata: facts from the files.
-        front: further fields of the card's header.
+    ``usage`` is the Python code that loads and uses it, ``metadata`` are facts from its files, and ``front`` has
+    further fields of the header. Without a license the card states that there is none.
     """
     header: dict[str, object] = {"license": license or None, "tags": list(tags), **(front or {})}
     lines = [f"{name}: {json.dumps(value)}" for name, value in header.items() if value is not None]
@@ -166,10 +158,8 @@ class SharedArtifact(ByPath, pt.Artifact):  # type: ignore[misc]
         require("huggingface_hub", EXTRA)
         repo = repo if branch is None else f"{repo}@{branch}"
         with tempfile.TemporaryDirectory() as folder:
-            write_package(
-                self, Path(folder), repo, title=pretty_name,
-                license=license, description=description, reproduction=reproduction, measures=measures,
-            )  # fmt: skip
+            about = {"license": license, "description": description, "reproduction": reproduction}
+            write_package(self, Path(folder), repo, title=pretty_name, measures=measures, **about)
             upload(Path(folder), repo, "dataset", private=private)
 
     @classmethod
@@ -188,29 +178,18 @@ class SharedArtifact(ByPath, pt.Artifact):  # type: ignore[misc]
             MathAMRError: the hub has no such artifact, or cannot be reached.
         """
         try:
-            found = pt.Artifact.from_hf(repo, branch, expected_sha256=expected_sha256, **arguments)
+            artifact = pt.Artifact.from_hf(repo, branch, expected_sha256=expected_sha256, **arguments)
         except (OSError, ValueError) as error:
             reason = f"hf:{repo} cannot be fetched: {first_line(error)}"
             raise MathAMRError(f"{reason}. Check the name and the connection.") from error
-        if not isinstance(found, cls):
-            raise MathAMRError(
-                f"hf:{repo} is a {type(found).__name__}, not a {cls.__name__}. Open it with its own class."
-            )
-        return found
+        if not isinstance(artifact, cls):
+            kind = type(artifact).__name__
+            raise MathAMRError(f"hf:{repo} is a {kind}, not a {cls.__name__}. Open it with its own class.")
+        return artifact
 
 
-def write_package(
-    artifact: SharedArtifact,
-    folder: Path,
-    repo: str,
-    *,
-    title: str | None = None,
-    license: str = "",
-    description: str = "",
-    reproduction: str = "",
-    measures: pd.DataFrame | None = None,
-) -> None:
-    """Write what ``to_hf`` uploads into a folder: the archive, and the card for a repository."""
+def write_package(artifact: SharedArtifact, folder: Path, repo: str, *, title: str | None = None, **about: Any) -> None:
+    """Write what ``to_hf`` uploads into a folder: the archive, and the card for a repository, with ``about`` in it."""
     manifest = read_signed(artifact.path / META)
     model = str(manifest.get("details", {}).get("model", "")).partition("@")[0]
     metadata: dict[str, Any] = {}
@@ -226,7 +205,7 @@ def write_package(
         tags=["pyterrier", "pyterrier-artifact", *(f"pyterrier-artifact.{each}" for each in kinds)],
         front={"pretty_name": title, "task_categories": ["text-retrieval"], "viewer": False},
         usage=load + artifact._USAGE.replace("{model}", model),
-        license=license, description=description, reproduction=reproduction, measures=measures,
         metadata={**facts, "rows": manifest.get("count"), "model": model or None},
-    )  # fmt: skip
+        **about,
+    )
     (folder / "README.md").write_text(text, encoding="utf-8")
