@@ -96,6 +96,9 @@ class Processes(Executor):
     Attributes:
         workers: number of processes, ``None`` for all usable cores. With 1, or for few items, this process does the
             work itself.
+
+    Raises:
+        ConfigError: ``workers`` is not a positive integer.
     """
 
     workers: int | None = None

@@ -149,6 +149,7 @@ class RayCluster(Executor):
         """Map ``work`` over ``items`` on the cluster; the results come in their order.
 
         Raises:
+            MissingExtraError: Ray is not installed.
             ClusterError: the cluster cannot be reached, has no node with the resources, or repeatedly lost an item, or
                 a node has another release of this package.
         """
