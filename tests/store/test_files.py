@@ -1,7 +1,9 @@
-"""Files of arrays: what safetensors reads, and what no file may do to whoever reads it."""
+"""Files: arrays that safetensors reads, what no file may do to whoever reads it, and what identifies a file or row."""
 
+import errno
 import hashlib
 import json
+import os
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from safetensors.numpy import load_file
 
-from pyterrier_mathamr.store import DamagedError, WriteError, writing
+from pyterrier_mathamr.store import DamagedError, WriteError, file_fingerprint, job, row_fingerprint, writing
 from pyterrier_mathamr.store.files import map_arrays, parse_json, write_arrays
 
 DTYPES = st.sampled_from(["<f8", "<f4", "<f2", "<i8", "<i4", "<i2", "i1", "<u8", "<u4", "<u2", "u1"])
@@ -71,5 +73,30 @@ def test_json_that_is_not_an_object_is_damage(tmp_path, text) -> None:
 
 def test_a_failed_write_names_the_artifact(tmp_path) -> None:
     with pytest.raises(WriteError, match=r"it: .*No space left") as caught, writing(tmp_path / "it"):
-        raise OSError(28, "No space left on device")
+        raise OSError(errno.ENOSPC, "No space left on device")
     assert isinstance(caught.value.__cause__, OSError)
+
+
+def test_a_file_is_known_by_its_content_and_a_large_one_by_its_size_time_and_ends(tmp_path, monkeypatch) -> None:
+    (tmp_path / "one").write_text("posts")
+    (tmp_path / "two").write_text("posts")
+    (tmp_path / "other").write_text("postz")
+    one, two, other = (file_fingerprint(tmp_path / name) for name in ("one", "two", "other"))
+    assert one == two != other
+    monkeypatch.setattr(job, "_WHOLE", 100)
+    monkeypatch.setattr(job, "_END", 40)
+    file = tmp_path / "posts"
+    seen = []
+    for text, time in [("a" * 200, 1), ("b" + "a" * 199, 1), ("a" * 199 + "b", 1), ("a" * 201, 1), ("a" * 200, 2)]:
+        file.write_text(text)
+        os.utime(file, (time, time))
+        seen.append(str(file_fingerprint(file)))
+    assert len(set(seen)) == 5
+
+
+def test_a_row_is_known_by_its_values() -> None:
+    one = {"docno": "1", "text": "x", "score": 1.5}
+    assert row_fingerprint(one) == row_fingerprint(dict(reversed(one.items())))
+    others = [{**one, "text": "y"}, {**one, "score": 1.25}, {**one, "title": ""}, {"docno": "1", "text": "x"}]
+    assert len({row_fingerprint(row) for row in (one, *others)}) == 5
+    assert 0 <= row_fingerprint({"text": "\ud800"}) < 1 << 64

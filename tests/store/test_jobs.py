@@ -7,6 +7,8 @@ import warnings
 import numpy as np
 import pytest
 from folder_bytes import folder_bytes
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.store import (
@@ -16,7 +18,10 @@ from pyterrier_mathamr.store import (
     UnfinishedJobError,
     UnknownIdError,
     WriteError,
+    files,
 )
+from pyterrier_mathamr.store import parts as parts_module
+from pyterrier_mathamr.store.parts import parts_to_merge
 
 
 def names(toy, path) -> list[str]:
@@ -106,8 +111,6 @@ def test_without_resume_another_jobs_work_is_discarded(toy, path) -> None:
 
 
 def test_a_publication_whose_last_sync_fails_is_there(toy, path, monkeypatch) -> None:
-    from pyterrier_mathamr.store import files
-
     toy.build(path, range(2))
     with toy.Toy(path).job("append", {}) as job:
         job.add(toy.content(["x"]))
@@ -136,10 +139,8 @@ def test_an_append_goes_on_only_with_what_it_was_appended_to(toy, path) -> None:
 
 
 def test_an_overwrite_discards_what_was_to_be_appended_to_what_it_replaces(toy, path, monkeypatch) -> None:
-    from pyterrier_mathamr.store import parts
-
     toy.build(path, range(3))
-    write, written = parts.write_arrays, []
+    write, written = parts_module.write_arrays, []
 
     def full_disk(file, arrays):
         if written:
@@ -147,7 +148,7 @@ def test_an_overwrite_discards_what_was_to_be_appended_to_what_it_replaces(toy, 
         written.append(file)
         return write(file, arrays)
 
-    monkeypatch.setattr(parts, "write_arrays", full_disk)
+    monkeypatch.setattr(parts_module, "write_arrays", full_disk)
     with pytest.raises(WriteError, match="No space left"):
         toy.build(path, range(3, 9), "append")
     monkeypatch.undo()
@@ -292,3 +293,45 @@ def test_rows_are_found_across_parts(toy, path) -> None:
     assert snapshot.ids(np.array([], dtype=np.int64)) == []
     with pytest.raises(UnknownIdError, match="'a', 'b'"):
         snapshot.find(["a", "d1", "b"])
+
+
+FULL = 64 << 20
+
+
+def grow(sizes: list[int], full: int = FULL) -> tuple[list[int], int]:
+    """Add parts one by one and merge as the store does; the sizes at the end, and the bytes written."""
+    parts: list[int] = []
+    written = 0
+    for size in sizes:
+        parts.append(size)
+        written += size
+        while run := parts_to_merge(parts, full):
+            assert len(run) > 1
+            merged = sum(parts[run.start : run.stop])
+            assert merged <= full
+            parts[run.start : run.stop] = [merged]
+            written += merged
+    return parts, written
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "most_parts", "most_rewritten"),
+    [
+        (3_000, 1000, 20, 60),  # the smallest are rewritten more often, but never beyond 64 KiB
+        (1 << 20, 2000, 2000 / 32 + 20, 4),
+        (40 << 20, 30, 30, 1),  # full parts are not touched
+    ],
+)
+def test_many_parts_become_a_few_and_each_byte_is_rewritten_a_few_times(
+    size, count, most_parts, most_rewritten
+) -> None:
+    parts, written = grow([size] * count)
+    assert sum(parts) == size * count
+    assert len(parts) <= most_parts
+    assert written <= most_rewritten * size * count
+
+
+@given(st.lists(st.integers(0, 1000), max_size=200), st.integers(1, 1000))
+def test_any_sizes_end(sizes, full) -> None:
+    parts, _ = grow(sizes, full)
+    assert sum(parts) == sum(sizes)

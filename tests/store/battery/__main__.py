@@ -15,11 +15,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from children import Tally
-from crowding import appends, full_disk, permissions, writers
-from damage import damage, exchanges
-from kills import kills, leftovers
-from subjects import NAMES, Subject
+from subjects import NAMES, Subject, Tally
+from trials import appends, damage, exchanges, full_disk, kills, leftovers, permissions, writers
 
 
 def trials(subject: Subject, options: argparse.Namespace) -> Iterator[tuple[str, Tally]]:
