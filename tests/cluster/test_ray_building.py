@@ -1,4 +1,4 @@
-"""What two nodes build is what one process builds, even if a node dies: graphs, formulas, symbol pairs, neighbors."""
+"""What two nodes build is what one process builds, even if a node dies: graphs, formulas, symbol pairs, vectors."""
 
 from pathlib import Path
 
@@ -7,13 +7,23 @@ import pytest
 from folder_bytes import folder_bytes
 from hanging import hang_on
 
-from pyterrier_mathamr import GraphBuilder, GraphStore, MathAMRIndex, Processes, RayCluster
+from pyterrier_mathamr import (
+    GraphBuilder,
+    GraphStore,
+    MathAMR,
+    MathAMRFormulaIndex,
+    MathAMRIndex,
+    Processes,
+    RayCluster,
+)
 from pyterrier_mathamr.amr import DependencyAmrParser
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.formula import formula_store as store_build
 from pyterrier_mathamr.graph import build_store
+from pyterrier_mathamr.index import index_documents, indexing
 from pyterrier_mathamr.sparse import TangentIndex
 from pyterrier_mathamr.sparse import index as sparse
+from pyterrier_mathamr.store.job import job_folder
 
 pytestmark = [pytest.mark.slow, pytest.mark.enable_socket]
 
@@ -111,3 +121,55 @@ def test_a_cluster_finds_the_nearest_documents_of_one_process(cluster, tmp_path)
         )
         assert ray.edges.tolist() == one.edges.tolist()
         np.testing.assert_allclose(ray.weights, one.weights, atol=1e-3)
+
+
+@pytest.fixture(scope="module")
+def graphs(tmp_path_factory):
+    texts = [f"Why is $x^{i % 9}$ even? " * (1 + i % 4) for i in range(450)]
+    documents = ({"docno": f"d{i}", "text": text} for i, text in enumerate(texts))
+    store = GraphStore(tmp_path_factory.mktemp("graphs") / "graphs.mathamr")
+    (GraphBuilder() >> store.indexer()).index(documents)
+    return store
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    """Parts of some 30 documents, so that there are many; cut in the middle of batches."""
+    monkeypatch.setattr(indexing, "PART_BYTES", 20_000)
+
+
+def indexed(graphs, path, executor, kind=MathAMRIndex):
+    model = MathAMR.from_pretrained("mathamr-plus-mini")
+    index = index_documents(graphs.ids(), graphs, model, kind(path), executor=executor)
+    assert not job_folder(path).exists()
+    assert [entry.name for entry in path.parent.iterdir() if entry.name.startswith(f".{path.name}")] == []
+    return folder_bytes(index.path)
+
+
+def test_planned_parts_have_the_bytes_of_one_process(cluster, graphs, small_parts, tmp_path):
+    one = indexed(graphs, tmp_path / "one", Processes(1))
+    assert sum(name.endswith(".safetensors") for name in one) >= 8
+    assert indexed(graphs, tmp_path / "two", Processes(2)) == one
+    assert indexed(graphs, tmp_path / "ray", RayCluster(cluster.address)) == one
+
+
+def test_a_node_that_dies_while_parts_are_written_leaves_no_part_twice(cluster, graphs, small_parts, tmp_path):
+    one = indexed(graphs, tmp_path / "one", Processes(1))
+    planned = job_folder(tmp_path / "ray") / "planned"
+    with cluster.killed_when(lambda: any(planned.glob("*"))):
+        assert indexed(graphs, tmp_path / "ray", RayCluster(cluster.address)) == one
+
+
+def test_few_parts_are_written_by_the_driver_also_without_shared_storage(cluster, graphs, tmp_path, monkeypatch):
+    one = indexed(graphs, tmp_path / "one", Processes(1))
+    assert indexed(graphs, tmp_path / "ray", RayCluster(cluster.address)) == one
+    monkeypatch.setattr(RayCluster, "sees", lambda self, file: False)
+    assert indexed(graphs, tmp_path / "apart", RayCluster(cluster.address)) == one
+    formulas = indexed(graphs, tmp_path / "formulas one", Processes(1), MathAMRFormulaIndex)
+    assert indexed(graphs, tmp_path / "formulas", RayCluster(cluster.address), MathAMRFormulaIndex) == formulas
+
+
+def test_nodes_see_files_of_shared_storage_only(cluster, tmp_path):
+    (tmp_path / "file").write_text("here")
+    assert RayCluster(cluster.address).sees(tmp_path / "file")
+    assert not RayCluster(cluster.address).sees(tmp_path / "none")

@@ -1,21 +1,25 @@
-"""Commands on a cluster: the files of one process, runs of a study on its nodes, options that exclude each other."""
+"""Commands on a cluster: the files of one process, a study to its report, options that exclude each other."""
 
 import json
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from folder_bytes import folder_bytes
 from waiting import until
 
+import pyterrier_mathamr
 from mathamr_systems.experiments.systems import Depth
 from pyterrier_mathamr import RayCluster, cli
 from pyterrier_mathamr.model import MathAMRConfig
 from pyterrier_mathamr.store.job import job_folder
+from studies import registry
+from studies.__main__ import main
 from studies.models.jobs import Job, run_jobs
-from studies.study import Recipe
+from studies.study import Recipe, Row, Study, condition
 
 
 def command(*arguments):
@@ -79,3 +83,32 @@ def test_a_run_that_fails_on_a_node_is_reported_with_its_reason(cluster, tmp_pat
     assert set(failed) == {("", 0), ("", 1)}
     assert all("none" in reason for reason in failed.values())
     assert len(output) == 3
+
+
+SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
+TINY = {"layers": 1, "hidden": 8, "projection": 4, "bases": 2, "epochs": 1, "batch_size": 8}
+STUDY = Study(
+    "tests/cluster",
+    "Two conditions",
+    conditions=(condition("None", formulas="none"), condition("OPT", formulas="opt")),
+    rows=(Row("None"), Row("OPT")),
+    scales_depth=True,
+)
+
+
+@pytest.mark.slow
+@pytest.mark.enable_socket
+def test_a_study_runs_to_its_report(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "STUDIES", {STUDY.name: STUDY})
+    options = [SAMPLE, "--workdir", tmp_path / "work", "--years", "sample", "--seeds", "1", "-q"]
+    for name, value in TINY.items():
+        options += ["--set", f"{name}={value}"]
+    arguments = [STUDY.name, *options, "--preset", "mini", "--ray", cluster.address]
+    result = CliRunner().invoke(main, [*map(str, arguments)])
+    assert result.exit_code == 0, result.output
+    kept = json.loads((tmp_path / "work" / "studies" / "tests-cluster" / "report.json").read_text())
+    table = next(rows for caption, rows in kept["tables"].items() if caption.startswith("Task 1, sample pooled, mean"))
+    assert "None" in json.dumps(table)
+    assert "OPT" in json.dumps(table)
+    models = list((tmp_path / "work").rglob("model/config.json"))
+    assert len(models) == 2
