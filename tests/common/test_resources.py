@@ -10,19 +10,15 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from itertools import pairwise
 from threading import Barrier
 from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from threadpoolctl import ThreadpoolController
 
 from pyterrier_mathamr._common.feedback import ignored_warnings, recorded_warnings
-from pyterrier_mathamr._common.running import processes, resources
-from pyterrier_mathamr._common.running.processes import runs_within
+from pyterrier_mathamr._common.running import resources
 from pyterrier_mathamr._common.running.resources import (
     cycles_kept,
     on_threads,
@@ -206,15 +202,6 @@ def test_graphs_are_encoded_on_one_thread_and_the_others_are_given_back(monkeypa
         torch.set_num_threads(usual)
 
 
-def test_a_process_with_a_limit_counts_on_so_many_cores_at_most(monkeypatch):
-    found = processes.usable_cores()
-    monkeypatch.setattr(processes, "_cores_left", None)
-    processes.limit_cores(found + 1)
-    assert processes.usable_cores() == found
-    processes.limit_cores(1)
-    assert processes.usable_cores() == 1
-
-
 def test_memory_is_returned_where_the_process_has_grown_by_a_quarter_since_the_first_batch(monkeypatch):
     held, returned = iter([100, 120, 125, 126, 90, 112, 113]), []
     monkeypatch.setattr(resources, "_malloc_trim", lambda: returned.append)
@@ -256,14 +243,3 @@ def test_kept_memory_is_used_again_without_faults():
     done = subprocess.run([sys.executable, "-c", _FAULTS], capture_output=True, text=True, check=True)
     before, after = map(int, done.stdout.split())
     assert after < before / 10
-
-
-@given(st.lists(st.integers(0, 20)), st.integers(1, 30))
-def test_runs_hold_all_in_order_and_end_only_where_the_next_does_not_fit(sizes: list[int], budget: int) -> None:
-    assert runs_within([2, 3, 1, 9, 4, 1], 5) == [range(0, 2), range(2, 3), range(3, 4), range(4, 6)]
-    runs = runs_within(sizes, budget)
-    assert [i for run in runs for i in run] == list(range(len(sizes)))
-    for run in runs:
-        assert len(run) == 1 or sum(sizes[i] for i in run) <= budget
-    for run, following in pairwise(runs):
-        assert sum(sizes[i] for i in run) + sizes[following.start] > budget

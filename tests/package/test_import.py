@@ -1,26 +1,9 @@
 """The package's face: what importing costs, and that every public name resolves."""
 
-import importlib
 import subprocess
 import sys
 
-import pytest
-
 import pyterrier_mathamr as mathamr
-
-ROOMS = [
-    "amr",
-    "arqmath",
-    "explain",
-    "formula",
-    "graph",
-    "fusion",
-    "index",
-    "model",
-    "posts",
-    "sparse",
-    "store",
-]
 
 
 def run(code: str) -> str:
@@ -49,12 +32,6 @@ def test_every_public_name_resolves_and_is_listed() -> None:
     for name in mathamr.__all__:
         assert getattr(mathamr, name) is not None
     assert set(mathamr.__all__) <= set(dir(mathamr))
-
-
-@pytest.mark.parametrize("room", ROOMS)
-def test_every_public_name_of_a_room_resolves(room: str) -> None:
-    module = importlib.import_module(f"pyterrier_mathamr.{room}")
-    assert [name for name in module.__all__ if not hasattr(module, name)] == []
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

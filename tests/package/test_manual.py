@@ -31,21 +31,12 @@ MANUAL = [
     *(
         ROOT / "docs" / f"{name}.md"
         for name in (
-            "install",
-            "library",
-            "lean",
-            "page",
-            "query-syntax",
-            "quickstart",
-            "tutorial",
-            "static-site",
+            *("install", "library", "lean", "page", "query-syntax", "quickstart", "tutorial", "static-site"),
+            *("deployment", "questions", "benchmarks", "alternatives", "glossary", "training", "multi-vector"),
+            *("large-collections", "how-it-works", "troubleshooting"),
         )
     ),
-    *(ROOT / "docs" / f"{name}.md" for name in ("deployment", "questions", "benchmarks", "alternatives", "glossary")),
-    *(PT_DOCS / f"{name}.rst" for name in ("pipelines", "arqmath", "formula-search")),
-    *(ROOT / "docs" / f"{name}.md" for name in ("training", "multi-vector", "large-collections")),
-    *(ROOT / "docs" / f"{name}.md" for name in ("how-it-works", "troubleshooting")),
-    PT_DOCS / "api.rst",
+    *(PT_DOCS / f"{name}.rst" for name in ("pipelines", "arqmath", "formula-search", "api")),
 ]
 PAGES = [ROOT / "README.md", ROOT / "systems" / "README.md", *MANUAL]
 FENCED = re.compile(
@@ -110,13 +101,8 @@ def programs(tmp_path: Path) -> Path:
 def test_the_blocks_of_a_page_run_as_printed(
     page: Path, programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for package, extra in (
-        ("Stemmer", "bm25"),
-        ("matplotlib", "plots"),
-        ("qdrant_client", "qdrant"),
-        ("uvicorn", "serve"),
-    ):
-        pytest.importorskip(package, reason=f"the extra {extra} is not installed")
+    for package in ("Stemmer", "matplotlib", "qdrant_client", "uvicorn"):
+        pytest.importorskip(package, reason=f"{package} is not installed (extras bm25, plots, qdrant, serve)")
     place = tmp_path / "reader"
     place.mkdir()
     if page.name == "README.md":  # whose reader has notes
@@ -210,7 +196,7 @@ def test_the_readme_is_short_and_each_of_its_addresses_in_the_repository_exists(
     files = [match[1] for target in targets if (match := ours.fullmatch(target))]
     assert len(files) > 15
     assert [file for file in files if not (ROOT / file).exists()] == []
-    first = (
+    first = [
         "install",
         "library",
         "tutorial",
@@ -219,7 +205,7 @@ def test_the_readme_is_short_and_each_of_its_addresses_in_the_repository_exists(
         "large-collections",
         "how-it-works",
         "troubleshooting",
-    )
+    ]
     assert {f"docs/{name}.md" for name in first} <= set(files)
     assert {f"pyterrier_mathamr/pt_docs/{page.name}" for page in MANUAL if page.suffix == ".rst"} <= set(files)
 

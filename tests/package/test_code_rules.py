@@ -1,0 +1,90 @@
+"""Rules of the code: what a room may import, and who may change files in one step or settings of the process."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import mathamr_systems
+import pyterrier_mathamr
+
+PACKAGE, SYSTEMS = Path(pyterrier_mathamr.__file__).parent, Path(mathamr_systems.__file__).parent
+ORDER = (
+    *("_common", "store", "posts", "formula", "amr", "graph", "explain", "model", "index", "sparse", "fusion"),
+    *("arqmath", "engine", "cli"),
+)
+"""A room imports only rooms before it, so that each can be read without those that come later."""
+
+
+def imported_rooms(file: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and room of each import, also of those inside functions and for types only."""
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        names = []
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            whole = node.module == "pyterrier_mathamr"
+            names = [f"{node.module}.{alias.name}" for alias in node.names] if whole else [str(node.module)]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        yield from ((node.lineno, name.split(".")[1]) for name in names if name.startswith("pyterrier_mathamr."))
+
+
+@pytest.mark.parametrize("room", ORDER)
+def test_a_room_imports_no_later_room(room: str) -> None:
+    assert {file.parent.name for file in PACKAGE.glob("*/__init__.py")} - {"data", "pt_docs"} == set(ORDER)
+    later = ORDER[ORDER.index(room) + 1 :]
+    found = [
+        f"{file.relative_to(PACKAGE)}:{line} imports {other}"
+        for file in sorted((PACKAGE / room).rglob("*.py"))
+        for line, other in imported_rooms(file)
+        if other in later
+    ]
+    assert found == []
+
+
+SWAPS = re.compile(
+    r"\bos\.(replace|rename|fsync)\b|\bfcntl\b|\bflock\b|\bfilelock\b|finalized_(directory|open)|shutil\.move"
+)
+
+
+def test_only_the_store_renames_syncs_or_locks_files() -> None:
+    others = [file for file in PACKAGE.rglob("*.py") if file.relative_to(PACKAGE).parts[0] != "store"]
+    others += SYSTEMS.rglob("*.py")
+    assert [file for file in others if SWAPS.search(file.read_text(encoding="utf-8"))] == []
+    assert len(SWAPS.findall((PACKAGE / "store" / "files.py").read_text(encoding="utf-8"))) > 2
+
+
+CHANGES = {
+    *("catch_warnings", "disable", "disable_progress_bar", "fork_rng", "rc_context", "set_default_dtype"),
+    *("set_float32_matmul_precision", "set_num_threads", "setLevel", "setlocale", "setrecursionlimit"),
+    "use_deterministic_algorithms",
+}
+"""Calls that change settings of the whole process."""
+SAFE = {
+    "_common/feedback.py": "one thread at a time",
+    "_common/running/resources.py": "one thread at a time, or each thread has its own",
+    "cli/group.py": "the whole program",
+    "model/loop.py": "a whole training",
+}
+
+
+def changes(tree: ast.AST, inside_shared: bool = False) -> Iterator[str]:
+    """Yield the names of calls that change a setting outside of a function that `shared` guards."""
+    for node in ast.iter_child_nodes(tree):
+        decorators = [ast.unparse(each) for each in getattr(node, "decorator_list", ())]
+        guarded = inside_shared or "shared" in decorators
+        name = getattr(node.func, "attr", "") if isinstance(node, ast.Call) else ""
+        if name in CHANGES and not guarded:
+            yield name
+        yield from changes(node, guarded)
+
+
+def test_a_setting_of_the_process_is_changed_only_where_several_threads_are_safe() -> None:
+    found = {}
+    for package in (PACKAGE, SYSTEMS):
+        for path in sorted(package.rglob("*.py")):
+            if names := list(changes(ast.parse(path.read_text(encoding="utf-8")))):
+                found[path.relative_to(package).as_posix()] = names
+    assert {path: names for path, names in found.items() if path not in SAFE} == {}
+    assert set(SAFE) <= set(found)
