@@ -281,34 +281,25 @@ def main() -> None:
         os._exit(1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
-    module, _, function = name.partition(":")
-    _serve(Connection(int(number)), getattr(importlib.import_module(module), function), float(seconds))
-
-
-def _serve(connection: Connection, function: Callable[..., Any], seconds: float) -> None:
-    while True:
-        try:
+    module, _, attribute = name.partition(":")
+    connection, function = Connection(int(number)), getattr(importlib.import_module(module), attribute)
+    with suppress(EOFError, OSError):  # the parent has closed its end
+        while True:
             args, kwargs = connection.recv()
-        except (EOFError, OSError):
-            return
-        signal.setitimer(signal.ITIMER_PROF, seconds)  # 0 turns the alarm off
-        signal.setitimer(signal.ITIMER_REAL, _WAITING * seconds)
-        try:
-            answer = pickle.dumps((True, function(*args, **kwargs)))
-        except Exception as error:
-            answer = pickle.dumps((False, _portable(error)))
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        try:
+            signal.setitimer(signal.ITIMER_PROF, float(seconds))  # 0 turns the alarm off
+            signal.setitimer(signal.ITIMER_REAL, _WAITING * float(seconds))
+            answer = _answer(function, args, kwargs)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.setitimer(signal.ITIMER_REAL, 0)
             connection.send_bytes(answer)
-        except OSError:
-            return
 
 
-def _portable(error: Exception) -> Exception:
-    """Return an error that can be pickled: itself, or one that describes it."""
+def _answer(function: Callable[..., Any], args: Any, kwargs: Any) -> bytes:
+    """Call the function, and pickle its result, or its error, or where that cannot be pickled a description of it."""
     try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return OverLimitError(f"it cannot be read ({type(error).__name__}: {error!s:.200})")
-    return error
+        return pickle.dumps((True, function(*args, **kwargs)))
+    except Exception as error:
+        with suppress(Exception):
+            pickle.loads(answer := pickle.dumps((False, error)))
+            return answer
+        return pickle.dumps((False, OverLimitError(f"it cannot be read ({type(error).__name__}: {error!s:.200})")))
