@@ -6,7 +6,7 @@ A member that is missing, was changed, or is another artifact of the same kind i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ from pyterrier_mathamr._common.running.processes import runs_within
 from .errors import DamagedError, NotBuiltError, StoreError, UnfinishedJobError, unreadable
 from .files import sync_folder, write_file, writer_lock, writing
 from .hub import SharedArtifact
-from .job import Job, drop_job, existing, job_folder, job_header, open_job, read_job, sound_parts
+from .job import Job, drop_job, existing, job_folder, job_header, read_job, sound_parts
 from .manifest import (
     META,
     PACKAGE,
@@ -69,11 +69,7 @@ class StoredArtifact(Counted, SharedArtifact):
         return len(self.snapshot())
 
     def counts(self) -> list[str]:
-        """List the number of rows, further counts, and the size in bytes; ``print`` shows them.
-
-        Raises:
-            StoreError: see :meth:`snapshot`.
-        """
+        """List the number of rows, further counts, and the size in bytes; ``print`` shows them."""
         size = sum(part.meta.size for part in self.snapshot().parts)
         return [counted(len(self), self.HOLDS), *self.more_counts(), size_of(size)]
 
@@ -113,11 +109,7 @@ class StoredArtifact(Counted, SharedArtifact):
     def pin(self, *, built: bool = True) -> None:
         """Answer from the current state from now on, even if the folder is changed or removed.
 
-        Args:
-            built: open the artifact; otherwise it stays one that is not built, whatever is written to its path later.
-
-        Raises:
-            StoreError: see :meth:`snapshot`.
+        Where it is not ``built``, it stays so, whatever is written to its path later.
         """
         if built:
             self.snapshot()
@@ -127,7 +119,8 @@ class StoredArtifact(Counted, SharedArtifact):
         """Open the artifact; subclasses return snapshots that know more."""
         return Snapshot(self.path, self.KIND)
 
-    def job(self, mode: Mode, fingerprint: Mapping[str, Any], *, resume: bool = True) -> AbstractContextManager[Job]:
+    @contextmanager
+    def job(self, mode: Mode, fingerprint: Mapping[str, Any], *, resume: bool = True) -> Iterator[Job]:
         """Open the artifact for writing; only :meth:`Job.commit` changes it.
 
         Args:
@@ -139,7 +132,15 @@ class StoredArtifact(Counted, SharedArtifact):
         Raises:
             WriteError, OtherArtifactError, UnfinishedJobError: nothing was changed.
         """
-        return open_job(self.path, self.KIND, mode, fingerprint, resume=resume)
+        path = self.path.absolute()
+        with writer_lock(path):
+            with writing(path):
+                job = Job(path, self.KIND, mode, fingerprint, resume)
+            try:
+                yield job
+            except BaseException as error:
+                job.leave(error)
+                raise
 
     def verify(self) -> None:
         """Read the whole artifact and compare every checksum.
@@ -201,16 +202,12 @@ class StoredArtifact(Counted, SharedArtifact):
                 yield error
 
     def unfinished_parts(self, mode: Mode, fingerprint: Mapping[str, Any]) -> Parts:
-        """Open the finished parts that :meth:`job` with this ``mode`` and ``fingerprint`` would continue, unlocked.
-
-        Raises:
-            StoreError: as :meth:`job`.
-        """
+        """Open the finished parts that :meth:`job` with this ``mode`` and ``fingerprint`` would continue, unlocked."""
         path, kind = self.path.absolute(), self.KIND
         replaced, first = existing(path, kind, mode)
-        header, found = job_header(kind, mode, replaced, first, fingerprint), read_job(path, kind)
-        going_on = found is not None and found.continued_by(header, path, kind, replaced)
-        return Parts(sound_parts(found.parts, kind, path) if found and going_on else ())
+        header, earlier = job_header(kind, mode, replaced, first, fingerprint), read_job(path, kind)
+        going_on = earlier is not None and earlier.continued_by(header, path, kind, replaced)
+        return Parts(sound_parts(earlier.parts, kind, path) if earlier and going_on else ())
 
     def unfinished(self) -> int:
         """Count the rows that an interrupted job has finished."""
@@ -273,7 +270,7 @@ class StoredArtifact(Counted, SharedArtifact):
             return
         if (found := read_job(path, kind)) and found.parts and not found.published:
             raise UnfinishedJobError(path, {"job": (dict(found.header), "compact")})
-        with open_job(path, kind, "append", {"job": "compact"}, resume=False) as job, writing(path):
+        with self.job("append", {"job": "compact"}, resume=False) as job, writing(path):
             old, parts = job.parts, []
             sizes = [part.meta.size * part.meta.live // max(1, part.meta.count) for part in old]
             runs = [range(i, i + 1) for i in range(len(old))] if share else runs_within(sizes, kind.part_bytes)

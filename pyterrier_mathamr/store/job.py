@@ -31,8 +31,7 @@ import re
 import uuid
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,7 +50,7 @@ from .errors import (
     WriteError,
     unreadable,
 )
-from .files import file_sum, move, remove, swap_file, sync_folder, write_file, writer_lock, writing
+from .files import file_sum, move, remove, swap_file, sync_folder, write_file, writing
 from .ids import Rows
 from .manifest import (
     META,
@@ -201,24 +200,8 @@ def row_fingerprint(row: Mapping[str, Any]) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-@contextmanager
-def open_job(
-    path: Path, kind: Kind, mode: Mode = "create", fingerprint: Mapping[str, Any] | None = None, *, resume: bool = True
-) -> Iterator[Job]:
-    """Open an artifact for writing; see :meth:`.StoredArtifact.job`."""
-    path = path.absolute()
-    with writer_lock(path):
-        with writing(path):
-            job = Job(path, kind, mode, fingerprint or {}, resume)
-        try:
-            yield job
-        except BaseException as error:
-            job.leave(error)
-            raise
-
-
 class Job:
-    """One job that writes; :func:`open_job` makes it.
+    """One job that writes; :meth:`.StoredArtifact.job` makes it.
 
     Args:
         path: of the artifact.

@@ -285,11 +285,7 @@ def read_manifest(path: Path, kind: Kind) -> Manifest:
 
 
 def read_details(path: Path, kind: Kind) -> dict[str, Any]:
-    """Read the details of the artifact of a ``kind`` at ``path``, which consists of others.
-
-    Raises:
-        StoreError: see :func:`read_manifest`.
-    """
+    """Read the details of the artifact of a ``kind`` at ``path`` that consists of others, as :func:`read_manifest`."""
     details: dict[str, Any] = _content(path, kind)["details"]
     return details
 
