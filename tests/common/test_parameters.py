@@ -156,37 +156,26 @@ def test_the_same_place_is_equal_by_a_relative_or_an_absolute_path(kind, tmp_pat
     assert [other for other in KINDS if kind("a") == other("a")] == [kind]
 
 
-def test_a_constructing_method_has_the_parameters_of_the_class_and_documents_its_result() -> None:
+def test_a_constructing_method_is_a_method_with_the_parameters_of_the_class_and_documents_its_result() -> None:
     shown = inspect.signature(mathamr.BM25Index("x.bm25").retriever)
     assert list(shown.parameters) == ["num_results", "k1", "b", "query_weights", "delta", "weighting", "verbose"]
     assert shown.parameters["num_results"].default == 1000
     assert shown.return_annotation == "BM25Retriever"
-    assert list(inspect.signature(mathamr.TangentIndex("x.tangent").indexer).parameters)[:3] == [
-        "mode",
-        "pairs",
-        "store",
-    ]
-
-
-@pytest.mark.parametrize("name", ["colbert", "retriever"])
-def test_help_shows_a_constructing_method_as_it_is_called(name: str) -> None:
-    shown = pydoc.plain(pydoc.render_doc(getattr(mathamr.MathAMRIndex("x.mathamr"), name)))
-    call, _, text = shown.partition("\n\n")[2].partition("\n")
-    assert call.startswith(f"{name}(*, num_results: 'int' = 1000, exact: 'bool' = True, ")
-    assert ") -> 'ColBERTRetriever' method of " in call
-    assert "\n        num_results: " in text
-    assert "\n        index: " not in text
-    assert "self" not in call
-
-
-def test_a_constructing_method_without_options_has_no_section_for_them() -> None:
-    assert "Args:" not in str(inspect.getdoc(mathamr.MathAMRIndex.vec_loader))
-
-
-def test_a_constructing_method_is_a_method_of_its_class() -> None:
     index = mathamr.MathAMRIndex("x.mathamr")
     assert pickle.loads(pickle.dumps(index.doc_vn))(7) == index.doc_vn(candidates=7)
     assert [*inspect.signature(mathamr.MathAMRIndex.doc_vn).parameters][:2] == ["self", "candidates"]
+
+
+def test_help_shows_a_constructing_method_as_it_is_called() -> None:
+    for name in ("colbert", "retriever"):
+        shown = pydoc.plain(pydoc.render_doc(getattr(mathamr.MathAMRIndex("x.mathamr"), name)))
+        call, _, text = shown.partition("\n\n")[2].partition("\n")
+        assert call.startswith(f"{name}(*, num_results: 'int' = 1000, exact: 'bool' = True, ")
+        assert ") -> 'ColBERTRetriever' method of " in call
+        assert "\n        num_results: " in text
+        assert "\n        index: " not in text
+        assert "self" not in call
+    assert "Args:" not in str(inspect.getdoc(mathamr.MathAMRIndex.vec_loader))  # which has no options
 
 
 def test_a_class_has_the_parameters_of_its_constructor_for_those_who_read_new_first() -> None:
@@ -194,7 +183,4 @@ def test_a_class_has_the_parameters_of_its_constructor_for_those_who_read_new_fi
         own = list(inspect.signature(kind.__init__).parameters)[1:]
         assert list(kind.__signature__.parameters) == own  # type: ignore[attr-defined]
         assert "args" not in own
-
-
-def test_an_instance_is_called_with_the_parameters_of_its_call() -> None:
-    assert list(inspect.signature(mathamr.MathAMRIndex("x.mathamr")).parameters) == ["inp"]
+    assert list(inspect.signature(mathamr.MathAMRIndex("x.mathamr")).parameters) == ["inp"]  # of an instance's call

@@ -60,85 +60,27 @@ READERS = [
     read_answer, bare_formulas, from_markdown, from_latex, passages,
 ]  # fmt: skip
 FAMILIES = [  # before, repeated, after
-    ("\\newcommand\\a", " ", "x"),
-    ("\\newcommand", " ", "x"),
-    ("\\newcommand{\\a}", "[1] ", "x"),
-    ("\\def\\a", "{", ""),
-    ("", "\\def\\a{", ""),
-    ("_", "'", ""),
-    ("x", "' ", "_"),
-    ("", "\\operatorname{\\a ", ""),
-    ("\\operatorname{\\a", " ", "x"),
-    ("\\mathrm{", " ", "x"),
-    ("\\mathrm{ab", " ", "x"),
-    ("\\begin{array}", "{", ""),
-    ("", "\\begin{array}{c", ""),
-    ("\\begin{array}{", "*{3}{c", "}"),
-    ("", "\\begin{align}", ""),
-    ("", "\\end{align}", ""),
-    ("", "x^{", ""),
-    ("", "x_{", "}" * SMALL),
-    ("^{", "{}", "_"),
-    ("", "\\left", "}"),
-    ("", "\\right", ""),
-    ("\\left(", "}", ""),
-    ("", "\\frac", ""),
-    ("", "\\sqrt[", ""),
-    ("", "\\text{", ""),
-    ("", "\\tag{", ""),
-    ("", "&a", ""),
-    ("", "\\", "x"),
-    ("\\\\[", " ", ""),
-    ("", "$", ""),
-    ("", "$1,,,", ""),
-    ("$1", ",", "$"),
-    ("a", ".", "b"),
-    ("", "!'", "b"),
-    ("", "<", ""),
-    ("", "<a ", ""),
-    ("<a ", "'\"", ""),
-    ("", '<a "', ""),
-    ("", "<!--", ""),
-    ("", '<span class="math-container">', "x"),
-    ("", "\n ", "x"),
-    ("", "FORMULA_1", "x"),
-    ("<math>", "<mrow>", ""),
-    ("<math>", "<mi>a</mi>", "</math>"),
+    ("\\newcommand\\a", " ", "x"), ("\\newcommand", " ", "x"), ("\\newcommand{\\a}", "[1] ", "x"),
+    ("\\def\\a", "{", ""), ("", "\\def\\a{", ""), ("_", "'", ""), ("x", "' ", "_"), ("", "\\operatorname{\\a ", ""),
+    ("\\operatorname{\\a", " ", "x"), ("\\mathrm{", " ", "x"), ("\\mathrm{ab", " ", "x"), ("\\begin{array}", "{", ""),
+    ("", "\\begin{array}{c", ""), ("\\begin{array}{", "*{3}{c", "}"), ("", "\\begin{align}", ""),
+    ("", "\\end{align}", ""), ("", "x^{", ""), ("", "x_{", "}" * SMALL), ("^{", "{}", "_"), ("", "\\left", "}"),
+    ("", "\\right", ""), ("\\left(", "}", ""), ("", "\\frac", ""), ("", "\\sqrt[", ""), ("", "\\text{", ""),
+    ("", "\\tag{", ""), ("", "&a", ""), ("", "\\", "x"), ("\\\\[", " ", ""), ("", "$", ""), ("", "$1,,,", ""),
+    ("$1", ",", "$"), ("a", ".", "b"), ("", "!'", "b"), ("", "<", ""), ("", "<a ", ""), ("<a ", "'\"", ""),
+    ("", '<a "', ""), ("", "<!--", ""), ("", '<span class="math-container">', "x"), ("", "\n ", "x"),
+    ("", "FORMULA_1", "x"), ("<math>", "<mrow>", ""), ("<math>", "<mi>a</mi>", "</math>"),
     ("<math>", "<msup><mi>a</mi><mn>2</mn></msup>", "</math>"),
-    ("<math><mtable>", "<mtr><mtd><mo>(</mo></mtd></mtr>", "</mtable></math>"),
-    ("<math>", "<annotation>", "</math>"),
-    ("", "<math>", ""),
-    ("", "<m:math>", "</math>"),
-    ("", "<mjx-math>", ""),
-    ("", "</mjx-math ", "x"),
-    ("<math>", ' a="', "'"),
-    ('(a / b :c "', '\\"', ""),
-    ("(a / b ", ":c ", ""),
-    ("(a / b", "~1,1", ""),
-    ("# ::a ", "::", "\n(a / b)"),
-    ("# a", " ", "b"),
-    ("# a", " #", "b"),
-    ("---\ntitle: a", " ", "b\n---\n"),
-    ("---\n", "\n--- ", "x"),
-    ("\\section", " ", "x"),
-    ("\\title", " ", "x"),
-    ("\\label", " ", "x"),
-    ("\\cite", "[a]", "x"),
-    ("", "\\section{", ""),
-    ("", "\\begin{comment}", ""),
-    ("", "\\verb|", ""),
-    ("", "\\url{", ""),
-    ("", "{", ""),
-    ("\\newcommand{\\a}[2]{#1}", "\\a{", "}" * SMALL),
-    ("\\newcommand{\\a}[1]{b#1}", "\\a{", "}" * SMALL),
-    ("", "\\def\\a{b}", ""),
-    ("", "%", "\n"),
-    ("", "```\n", "x"),
-    ("", "`a", ""),
-    ("", "x^(", ""),
-    ("", "f(x", ")" * SMALL),
-    ("", "a.", "@b"),
-]
+    ("<math><mtable>", "<mtr><mtd><mo>(</mo></mtd></mtr>", "</mtable></math>"), ("<math>", "<annotation>", "</math>"),
+    ("", "<math>", ""), ("", "<m:math>", "</math>"), ("", "<mjx-math>", ""), ("", "</mjx-math ", "x"),
+    ("<math>", ' a="', "'"), ('(a / b :c "', '\\"', ""), ("(a / b ", ":c ", ""), ("(a / b", "~1,1", ""),
+    ("# ::a ", "::", "\n(a / b)"), ("# a", " ", "b"), ("# a", " #", "b"), ("---\ntitle: a", " ", "b\n---\n"),
+    ("---\n", "\n--- ", "x"), ("\\section", " ", "x"), ("\\title", " ", "x"), ("\\label", " ", "x"),
+    ("\\cite", "[a]", "x"), ("", "\\section{", ""), ("", "\\begin{comment}", ""), ("", "\\verb|", ""),
+    ("", "\\url{", ""), ("", "{", ""), ("\\newcommand{\\a}[2]{#1}", "\\a{", "}" * SMALL),
+    ("\\newcommand{\\a}[1]{b#1}", "\\a{", "}" * SMALL), ("", "\\def\\a{b}", ""), ("", "%", "\n"), ("", "```\n", "x"),
+    ("", "`a", ""), ("", "x^(", ""), ("", "f(x", ")" * SMALL), ("", "a.", "@b"),
+]  # fmt: skip
 
 
 def measured(work, read, text, most=float("inf")):
@@ -190,9 +132,7 @@ def test_the_meter_sees_the_degree_of_an_expression(pattern, text, degree):
     assert 2**degree * 0.9 < steps[1] / steps[0] < 2**degree * 1.1
 
 
-@pytest.mark.parametrize(
-    "opener", ["(", "[", "\\{", "\\lbrace ", "⟨", "⌊", "⌈", "⟦", "⦅", "\\lAngle ", "\\\\[", "\\pmod(", "\\pmod\\sqrt "]
-)
+@pytest.mark.parametrize("opener", [*"([⟨⌊⌈⟦⦅", "\\{", "\\lbrace ", "\\lAngle ", "\\\\[", "\\pmod(", "\\pmod\\sqrt "])
 def test_many_fences_are_sized_since_math_core_doubles_its_time_for_each_unclosed_one(opener):
     assert has_many_fences(opener * 13)
     many = sized(opener * 13)
@@ -201,13 +141,9 @@ def test_many_fences_are_sized_since_math_core_doubles_its_time_for_each_unclose
     assert sized(many) == many
 
 
-def test_few_fences_are_not_many():
-    assert not has_many_fences("(" * 12)
-    assert not has_many_fences(r"\pmod{12}" * 20)
-
-
-def test_delimiters_of_latex_are_not_fences():
-    assert not has_many_fences("\\[x\\]" * 20)
+def test_few_fences_are_not_many_and_delimiters_of_latex_are_none():
+    for few in ("(" * 12, r"\pmod{12}" * 20, "\\[x\\]" * 20):
+        assert not has_many_fences(few)
     assert len(slt_from_latex("\\[" * 1000).nodes) == 1000
 
 

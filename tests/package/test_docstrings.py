@@ -24,19 +24,7 @@ import pyterrier_mathamr as mathamr
 
 PACKAGE, SYSTEMS = Path(mathamr.__file__).parent, Path(mathamr_systems.__file__).parent
 SAMPLE = PACKAGE / "data" / "sample"
-ROOMS = (
-    "posts",
-    "formula",
-    "amr",
-    "graph",
-    "explain",
-    "model",
-    "index",
-    "sparse",
-    "fusion",
-    "arqmath",
-    "engine",
-)
+ROOMS = ["posts", "formula", "amr", "graph", "explain", "model", "index", "sparse", "fusion", "arqmath", "engine"]
 MODULES = {
     path: ".".join(path.relative_to(package.parent).with_suffix("").parts)
     for package in (PACKAGE, SYSTEMS)
@@ -79,28 +67,21 @@ def known(sample: SimpleNamespace) -> dict[str, Any]:
     threads = mathamr_systems.ThreadStore(sample.folder / "threads of examples").index(collection.posts())
     questions = mathamr.BM25Index(sample.folder / "questions")
     questions.index({"docno": question.id, "html": question.title} for question in collection.questions())
+    same = ("marf", "marf_index", "graphs", "model", "encode", "index", "formulas", "topics", "qrels")
     return {
+        **{name: getattr(sample, name) for name in same},
         "collection": collection,
         "questions": questions.retriever(),
         "threads": threads,
         "colbert": tiny_colbert(sample.folder / "tiny colbert of examples"),
         "candidates": sample.bm25 >> threads.questions(),
-        "marf": sample.marf,
-        "marf_index": sample.marf_index,
         "dataset": sample.task1,
         "arqmath": sample.task1,
         "ids": {},
-        "graphs": sample.graphs,
-        "model": sample.model,
-        "encode": sample.encode,
-        "index": sample.index,
         "mathamr_index": sample.index,
-        "formulas": sample.formulas,
         "formula_index": sample.formulas,
         "bm25": sample.bm25.retriever(),
         "bm25_index": sample.bm25,
-        "topics": sample.topics,
-        "qrels": sample.qrels,
         "pairs": mathamr.arqmath.read_training_pairs(SAMPLE).train[:40],
         "graph_store": sample.store,
         "document_graphs": sample.store,

@@ -49,29 +49,20 @@ def sdist(dist: Path) -> list[str]:
         return [member.name.partition("/")[2] for member in tar.getmembers() if member.isfile()]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "py.typed",
-        "pt_docs/index.rst",
-        "data/sample/Posts.V1.3.xml",
-        "engine/page/static/index.html",
-        "engine/page/static/page.js",
-        "data/sample/topics/Topics_Task1_sample.xml",
-        "data/models/mathamr-plus-mini/config.json",
-        "data/models/mathamr-plus-mini/weights.safetensors",
-        "data/models/mathamr-plus-mini/README.md",
-        "data/models/mathamr-plus-text/weights.safetensors",
-        "data/models/mathamr-plus-text/README.md",
-        "data/models/mathamr-plus-text-large/weights.safetensors",
-        "data/stop-words/terrier.txt",
-        "data/minilm-math/weights.safetensors",
-        "data/minilm-math/tokenizer.json",
-        "data/minilm-math/README.md",
-    ],
-)
-def test_the_wheel_holds(wheel: zipfile.ZipFile, name: str) -> None:
-    assert f"pyterrier_mathamr/{name}" in wheel.namelist()
+MODELS = ("mathamr-plus-mini", "mathamr-plus-text", "mathamr-plus-text-large")
+HELD = {
+    *("py.typed", "pt_docs/index.rst", "engine/page/static/index.html", "engine/page/static/page.js"),
+    *("data/sample/Posts.V1.3.xml", "data/sample/topics/Topics_Task1_sample.xml", "data/stop-words/terrier.txt"),
+    *(f"data/minilm-math/{name}" for name in ("weights.safetensors", "tokenizer.json", "README.md")),
+    *(f"data/models/{model}/{name}" for model in MODELS for name in ("config.json", "weights.safetensors")),
+    *(f"data/models/{model}/README.md" for model in MODELS),
+}
+
+
+def test_the_wheel_holds_the_package_with_its_data_and_nothing_else(wheel: zipfile.ZipFile) -> None:
+    names = wheel.namelist()
+    assert {f"pyterrier_mathamr/{name}" for name in HELD} <= set(names)
+    assert {name.partition("/")[0].partition("-")[0] for name in names} == {"pyterrier_mathamr"}
 
 
 def metadata(wheel: zipfile.ZipFile, name: str) -> str:
@@ -102,12 +93,15 @@ def test_the_metadata_name_each_licence_and_the_wheel_has_its_text(wheel: zipfil
     assert licenses == {"Apache-2.0", "CC-BY-SA-4.0", "CC0-1.0", "GFDL-1.2-or-later", "MIT", "MPL-1.1", "OFL-1.1"}
     assert set(fields["License-Expression"].split(" AND ")) == licenses
     assert {"LICENSE", "NOTICE"} <= set(fields.get_all("License-File"))
-    assert "Apache License" in metadata(wheel, "licenses/LICENSE")
-    assert "Attribution-ShareAlike 4.0 International" in metadata(wheel, "licenses/LICENSES/CC-BY-SA-4.0.txt")
-    assert "CC0 1.0 Universal" in metadata(wheel, "licenses/LICENSES/CC0-1.0.txt")
-    assert "GNU Free Documentation License" in metadata(wheel, "licenses/LICENSES/GFDL-1.2.txt")
-    assert "MOZILLA PUBLIC LICENSE" in metadata(wheel, "licenses/LICENSES/MPL-1.1.txt")
-    assert "SIL OPEN FONT LICENSE" in metadata(wheel, "licenses/LICENSES/OFL-1.1.txt")
+    for file, title in {
+        "LICENSE": "Apache License",
+        "LICENSES/CC-BY-SA-4.0.txt": "Attribution-ShareAlike 4.0 International",
+        "LICENSES/CC0-1.0.txt": "CC0 1.0 Universal",
+        "LICENSES/GFDL-1.2.txt": "GNU Free Documentation License",
+        "LICENSES/MPL-1.1.txt": "MOZILLA PUBLIC LICENSE",
+        "LICENSES/OFL-1.1.txt": "SIL OPEN FONT LICENSE",
+    }.items():
+        assert title in metadata(wheel, f"licenses/{file}")
 
 
 @pytest.mark.parametrize(("models", "most"), [("mathamr-plus-mini/", 10_000_000), ("", 22_000_000)])
@@ -116,19 +110,12 @@ def test_the_bundled_models_stay_small(wheel: zipfile.ZipFile, models: str, most
     assert 0 < sum(packed) <= most
 
 
-def test_the_wheel_holds_the_package_only(wheel: zipfile.ZipFile) -> None:
-    assert {name.partition("/")[0].partition("-")[0] for name in wheel.namelist()} == {"pyterrier_mathamr"}
-
-
-def test_the_source_distribution_holds_the_package_and_what_describes_it(sdist: list[str]) -> None:
+def test_the_source_distribution_holds_the_package_of_the_wheel_and_what_describes_it(
+    sdist: list[str], wheel: zipfile.ZipFile
+) -> None:
     others = sorted(name for name in sdist if not name.startswith(("pyterrier_mathamr", "LICENSES/")))
     described = ["CHANGELOG.md", "CITATION.cff", "LICENSE", "MANIFEST.in", "NOTICE", "PKG-INFO", "README.md"]
     assert others == [*described, "constraints.txt", "pyproject.toml", "setup.cfg"]
-
-
-def test_no_data_is_in_the_source_distribution_that_is_not_in_the_wheel(
-    sdist: list[str], wheel: zipfile.ZipFile
-) -> None:
     package = {name for name in sdist if name.startswith("pyterrier_mathamr/")}
     assert package == {name for name in wheel.namelist() if name.startswith("pyterrier_mathamr/")}
 

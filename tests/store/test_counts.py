@@ -19,35 +19,28 @@ VECTORS = [
 ]
 
 
+BY_TINY = "vectors of 4 dimensions as float32, by tiny, "
+
+
 @pytest.mark.parametrize(
-    ("build", "counts"),
+    ("kind", "build", "counts"),
     [
-        (lambda path: BM25Index(path).index(POSTS), "2 documents, "),
-        (lambda path: TangentIndex(path).index(POSTS), "3 formulas, 2 expressions, "),
-        (
-            lambda path: MathAMRIndex(path).index(VECTORS),
-            "2 documents, 5 vectors of 4 dimensions as float32, by tiny, ",
-        ),
-        (
-            lambda path: MathAMRFormulaIndex(path).index(VECTORS),
-            "3 formulas, 3 vectors of 4 dimensions as float32, by tiny, ",
-        ),
-        (lambda path: (GraphBuilder() >> GraphStore(path).indexer()).index(POSTS), "2 graphs, "),
+        (BM25Index, lambda index: index.index(POSTS), "2 documents, "),
+        (TangentIndex, lambda index: index.index(POSTS), "3 formulas, 2 expressions, "),
+        (MathAMRIndex, lambda index: index.index(VECTORS), f"2 documents, 5 {BY_TINY}"),
+        (MathAMRFormulaIndex, lambda index: index.index(VECTORS), f"3 formulas, 3 {BY_TINY}"),
+        (GraphStore, lambda store: (GraphBuilder() >> store.indexer()).index(POSTS), "2 graphs, "),
     ],
 )
-def test_an_artifact_prints_what_it_holds(build, counts: str, tmp_path: Path) -> None:
-    artifact = build(tmp_path / "it")
-    assert repr(artifact) == f"{type(artifact).__name__}({str(tmp_path / 'it')!r})"
-    assert str(artifact).startswith(f"{type(artifact).__name__}(it): {counts}")
+def test_an_artifact_prints_what_it_holds_or_that_it_is_not_built(kind, build, counts: str, tmp_path: Path) -> None:
+    printed = str(kind(tmp_path / "x"))
+    assert printed.startswith(f"{kind.__name__}(x): there is no finished ")
+    assert str(tmp_path) not in printed
+    artifact = build(kind(tmp_path / "it"))
+    assert repr(artifact) == f"{kind.__name__}({str(tmp_path / 'it')!r})"
+    assert str(artifact).startswith(f"{kind.__name__}(it): {counts}")
     size = sum(file.stat().st_size for file in (tmp_path / "it" / "part-000000").iterdir())
     assert str(artifact).endswith(size_of(size))
-
-
-def test_an_unbuilt_artifact_prints_that_it_is_not_built(tmp_path: Path) -> None:
-    for kind in (BM25Index, TangentIndex, MathAMRIndex, MathAMRFormulaIndex, GraphStore):
-        printed = str(kind(tmp_path / "x"))
-        assert printed.startswith(f"{kind.__name__}(x): there is no finished ")
-        assert str(tmp_path) not in printed
 
 
 @pytest.mark.parametrize(
