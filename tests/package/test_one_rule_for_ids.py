@@ -1,6 +1,7 @@
 """Every indexer has the same rule for ids: integers are texts, and what is no id is one named error."""
 
 from collections.abc import Callable, Iterable
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -8,22 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mathamr_systems import FormulaTrees, MaRFIndex, ThreadStore
-from pyterrier_mathamr import (
-    GraphBuilder,
-    MathAMR,
-    MathAMRFormulaIndex,
-    MathAMRIndex,
-    QdrantIndex,
-    SearchEngine,
-    ShardedIndex,
-)
+from mathamr_systems import FormulaTrees, InOutIndex, MaRFIndex, TangentCFT, ThreadStore
+from pyterrier_mathamr import GraphBuilder, MathAMR, MathAMRIndex, QdrantIndex, SearchEngine, ShardedIndex
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.graph import GraphStore, MathAMRGraph
 from pyterrier_mathamr.posts import DocumentError
 from pyterrier_mathamr.sparse import BM25Index, TangentIndex
 from pyterrier_mathamr.store import InvalidIdError
 
+CFT = Path(__file__).parents[1] / "data" / "cft-format-1"
 ABSENT = object()
 BAD = [None, float("nan"), pd.NA, ABSENT, "", " ", "\u00a0", "a\nb", "a\tb", "a\0", "\x7fa", "a\x85b", "\x1b[31m",
        "a\u2028b", "a\u2029", 7.0, True, np.True_, b"a", ["a"]]  # fmt: skip
@@ -36,30 +30,51 @@ RECORD = {
 }
 """A document with what each of the indexers reads."""
 
-
-def sharded(path: Path, rows: Iterable[dict[str, Any]]) -> ShardedIndex:
-    MathAMRIndex(path / "part-000000").index(rows)
-    return ShardedIndex.join(path)
+Index = Callable[[Path, Iterable[dict[str, Any]]], Any]
 
 
-def pipeline(path: Path, rows: Iterable[dict[str, Any]]) -> MathAMRIndex:
-    encode = MathAMR.from_pretrained("mathamr-plus-mini").doc_encoder()
-    return (GraphBuilder() >> encode >> MathAMRIndex(path).indexer(resume=True)).index(rows)
+class Symbols:
+    """A model that gives every symbol the same vector."""
+
+    identity, kinds = "symbols", ("slt", "opt")
+
+    def encode(self, trees: Any, kind: str, *, distinct: bool = True) -> list[np.ndarray]:
+        return [np.ones((len(tree.nodes), 1), dtype=np.float32) for tree in trees]
 
 
-INDEXERS: dict[str, Callable[[Path, Iterable[dict[str, Any]]], Any]] = {
-    "graphs": lambda path, rows: GraphStore(path).index(rows),
-    "vectors": lambda path, rows: MathAMRIndex(path).index(rows),
-    "vectors of formulas": lambda path, rows: MathAMRFormulaIndex(path).index(rows),
-    "views": lambda path, rows: MaRFIndex(path).index(rows),
-    "vectors in parts": sharded,
-    "qdrant": lambda path, rows: QdrantIndex(path, "documents").index(rows),
-    "words": lambda path, rows: BM25Index(path).index(rows),
-    "expressions": lambda path, rows: TangentIndex(path).index(rows),
-    "threads": lambda path, rows: ThreadStore(path).index(rows),
-    "a pipeline": pipeline,
-}
-"""Each indexer that reads documents by itself; those of other systems over formulas are that of expressions."""
+def registered() -> dict[str, Index]:
+    """The indexers of all registered artifacts that are built of documents, and of artifacts elsewhere."""
+    ours = [
+        of
+        for of in entry_points(group="pyterrier.artifact")
+        if of.value.startswith(("pyterrier_mathamr", "mathamr_systems"))
+    ]
+    found = {of.name: of.load() for of in ours}
+    others: dict[str, Index | None] = {
+        "node_vector_index.mathamr_in_out": lambda path, rows: InOutIndex(path, Symbols()).index(rows),
+        "cft_model.mathamr": lambda path, rows: TangentCFT(path).indexer(model=TangentCFT(CFT)).index(rows),
+        "search_engine.mathamr": lambda path, rows: SearchEngine.build(
+            rows, path, model="mathamr-plus-mini", verbose=False
+        ),
+        "sharded_index.mathamr": lambda path, rows: (
+            MathAMRIndex(path / "part-000000").index(rows) and ShardedIndex.join(path)
+        ),
+        "qdrant": lambda path, rows: QdrantIndex(path, "documents").index(rows),
+        "a pipeline": lambda path, rows: (
+            GraphBuilder()
+            >> MathAMR.from_pretrained("mathamr-plus-mini").doc_encoder()
+            >> MathAMRIndex(path).indexer(resume=True)
+        ).index(rows),
+        "formula_store.mathamr": None,  # of official tables, whose ids are read from files
+        "posts.mathamr": None,  # of the engine
+        "tensor_store.mathamr": None,  # of graphs
+        "training_checkpoint.mathamr": None,
+    }
+    plain = {name: lambda path, rows, kind=kind: kind(path).index(rows) for name, kind in found.items()}
+    return {name: index for name, index in {**plain, **others}.items() if index is not None}
+
+
+INDEXERS = registered()
 
 
 def document(docno: object) -> dict[str, Any]:
@@ -68,6 +83,8 @@ def document(docno: object) -> dict[str, Any]:
 
 
 def stored(index: Any) -> list[str]:
+    if isinstance(index, SearchEngine):
+        return index.docnos()
     rows = ({"docno": post.id} for post in index) if isinstance(index, ThreadStore) else index.get_corpus_iter()
     return [row.get("post_id", row["docno"]) for row in rows]
 

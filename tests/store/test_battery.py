@@ -1,4 +1,4 @@
-"""A fixed part of the battery, over every artifact; ``benchmarks/durability.py`` runs the whole of it."""
+"""A fixed part of the battery, over each kind of artifact; ``benchmarks/durability.py`` runs the whole of it."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ BATTERY = Path(__file__).with_name("battery")
 WHOLE_OF = ("toy", "formula_store", "sharded_index", "training_checkpoint")
 """One artifact of parts, one SQLite file, one that consists of others, one of plain files."""
 SAMPLE_OF = (
-    *("bm25", "tangent", "vector_index", "graph_store", "tensor_store", "post_store", "thread_store"),
+    *("bm25", "tangent", "patterns", "vector_index", "graph_store", "tensor_store", "post_store", "thread_store"),
     *("engine", "engine_of_files"),
 )
 """Artifacts that write, merge or follow in a way of their own."""
