@@ -3,15 +3,15 @@ from .config import ScoreOptions as ScoreOptions
 from .config import TextOptions as TextOptions
 from .config import TrainingOptions as TrainingOptions
 from .config import VocabularyOptions as VocabularyOptions
-from .encoder.exact import exact_maxsim as exact_maxsim
 from .encoder.maxsim import maxsim as maxsim
 from .encoder.maxsim import maxsim_matrix as maxsim_matrix
-from .encoder.rgcn import RelationalGraphConv as RelationalGraphConv
 from .errors import ModelError as ModelError
 from .errors import ModelFileError as ModelFileError
 from .errors import ModelNotFoundError as ModelNotFoundError
 from .errors import TrainingError as TrainingError
+from .exact import exact_maxsim as exact_maxsim
 from .mathamr import MathAMR as MathAMR
+from .rgcn import RelationalGraphConv as RelationalGraphConv
 from .saving import DEFAULT_MODEL as DEFAULT_MODEL
 from .score_fitting import fit_score_weights as fit_score_weights
 from .text_encoder import TextEncoder as TextEncoder

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from pyterrier_mathamr._common.running.resources import keep_freed_memory
 
-from .encoder.batching import has_bfloat16
+from .batching import has_bfloat16
 from .packed_bert import SCALE, BertSize, Precision, Rows, read_weights, relative_buckets, renamed_weights
 
 _FLOAT16 = ("positions.", "segments.", "relative.")  # beginnings of names

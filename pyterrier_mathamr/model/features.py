@@ -35,8 +35,8 @@ from pyterrier_mathamr.graph import (
     segments_of,
 )
 
+from .batching import batches_by_size
 from .config import MathAMRConfig
-from .encoder.batching import batches_by_size
 from .packed_bert import Rows
 from .packed_encoder import PackedEncoder
 from .text_encoder import TextEncoder, TokenNetwork, unit_rows

@@ -43,8 +43,8 @@ from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.running.resources import Heap
 from pyterrier_mathamr.store import move, writer_lock
 
+from .batching import choose_device
 from .checkpoints import EpochProgress, EpochRecord, RunFolder, TrainingState
-from .encoder.batching import choose_device
 from .errors import TrainingError
 from .saving import check_new_folder
 

@@ -15,8 +15,8 @@ from pyterrier_mathamr._common.types import GraphPart
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary
 from pyterrier_mathamr.store import new_folder
 
+from .batching import Embeddings, choose_device, encode_in_batches
 from .config import RELATIONAL_CONV, MathAMRConfig
-from .encoder.batching import Embeddings, choose_device, encode_in_batches
 from .features import tensors_of, vocabulary_of
 from .saving import (
     CONFIG,

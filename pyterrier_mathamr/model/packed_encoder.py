@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .encoder.batching import batches_by_size
+from .batching import batches_by_size
 from .packed_bert import BertSize, PackedBert, Rows
 
 if TYPE_CHECKING:

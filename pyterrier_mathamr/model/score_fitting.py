@@ -23,8 +23,8 @@ from pyterrier_mathamr._common.listwise import Features, fit_listwise
 from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.graph import MathAMRGraph
 
+from .batching import Embeddings
 from .config import MathAMRConfig
-from .encoder.batching import Embeddings
 from .encoder.maxsim import best_matches
 from .errors import ModelError, TrainingError
 from .pairs import Pair, PairGraphs, Pairs, read_pairs, require_graphs

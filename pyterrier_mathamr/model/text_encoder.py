@@ -30,8 +30,8 @@ from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr._common.running.shared import shared
 from pyterrier_mathamr.store import Cache
 
+from .batching import choose_device, has_bfloat16
 from .config import MathAMRConfig
-from .encoder.batching import choose_device, has_bfloat16
 from .errors import ModelFileError, ModelNotFoundError, UnsafeModelError
 from .packed_bert import PACKED, PackedBert, Precision, Rows
 from .packed_encoder import BUNDLED_ENCODER, BUNDLED_FOLDER, PackedEncoder, Pieces

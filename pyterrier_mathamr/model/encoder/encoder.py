@@ -39,8 +39,7 @@ from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr._common.running.shared import shared
 from pyterrier_mathamr.graph import GraphBatch, VirtualKind
 from pyterrier_mathamr.model.config import RELATIONAL_CONV, MathAMRConfig
-
-from .rgcn import RelationalGraphConv, RelationPlan
+from pyterrier_mathamr.model.rgcn import RelationalGraphConv, RelationPlan
 
 
 class InitialState(nn.Module):

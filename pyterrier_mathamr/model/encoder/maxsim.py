@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .exact import check_ragged
+from pyterrier_mathamr.model.exact import check_ragged
 
 _CHUNK = 1 << 22
 """Similarities in memory at once: 16 MiB of float32."""

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from pyterrier_mathamr.graph import GraphBuilder, graph_tensors
-from pyterrier_mathamr.model import MathAMR
-from pyterrier_mathamr.model.encoder import batching
-from pyterrier_mathamr.model.encoder.batching import joined, pieces_of
+from pyterrier_mathamr.model import MathAMR, batching
+from pyterrier_mathamr.model.batching import joined, pieces_of
 
 TEXT = " ".join(f"The number $x_{i}$ is the square of {i} words, and we show that $x_{i}^2 > {i}$." for i in range(30))
 
