@@ -15,9 +15,9 @@ from pyterrier_mathamr._common.types import GraphPart
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary
 from pyterrier_mathamr.store import new_folder
 
-from .batching import Embeddings, choose_device, encode_in_batches
+from .batching import choose_device
 from .config import RELATIONAL_CONV, MathAMRConfig
-from .features import tensors_of, vocabulary_of
+from .encoding import Embeddings, encode_in_batches, tensors_of, vocabulary_of
 from .saving import (
     CONFIG,
     DEFAULT_MODEL,
@@ -106,7 +106,7 @@ class MathAMR(SavedModel):
         folder = find_folder(name_or_path)
         manifest = read_manifest(folder, conv)
         if manifest.config.conv != RELATIONAL_CONV:
-            from .encoder.encoder import convolution_of
+            from .networks import convolution_of
 
             convolution_of(manifest.config)  # now, not when something is encoded
         model = cls.__new__(cls)

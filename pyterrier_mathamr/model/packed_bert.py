@@ -1,4 +1,8 @@
-"""The packed weights of the bundled text encoder, and its forward pass in numpy, by which queries are encoded.
+"""Text encoders with packed weights, such as the bundled one, and their forward pass in numpy, which encodes queries.
+
+::
+
+    text ──tokenizers──▶ pieces ──PackedBert here, TorchBert in bert──▶ states [l, d] ──mean──▶ float32 [d]
 
 ``import torch`` costs more than a search. For the few texts of a query numpy multiplies in float32 as fast as torch
 does; torch's products of int8 matrices, which :mod:`.bert` has for documents, are faster still from some ten pieces on,
@@ -12,14 +16,20 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.running.resources import one_blas_thread
+
+from .batching import batches_by_size
+
+if TYPE_CHECKING:
+    from .bert import TorchBert
 
 Rows = npt.NDArray[np.float32]
 
@@ -77,8 +87,8 @@ def relative_buckets(length: int, buckets: int) -> npt.NDArray[np.int64]:
     far = exact + (scale * np.float32(half - exact)).astype(np.int64)
     rows = np.where(distances < exact, distances, np.minimum(far, half - 1))
     steps = distances - distances[:, None]
-    found: npt.NDArray[np.int64] = rows[np.abs(steps)] + half * (steps > 0)
-    return found
+    buckets_of_pairs: npt.NDArray[np.int64] = rows[np.abs(steps)] + half * (steps > 0)
+    return buckets_of_pairs
 
 
 _NAMES = {
@@ -98,20 +108,20 @@ _ATTENTION_NAMES = {  # of BERT, of MPNet
 
 def renamed_weights(weights: Mapping[str, Weight], size: BertSize) -> dict[str, Rows]:
     """Rename the weights of a ``BertModel`` or ``MPNetModel`` of transformers."""
-    found = {"segments.weight": np.zeros((1, weights[f"{_NAMES['words']}.weight"].shape[1]), np.float32)}
+    renamed = {"segments.weight": np.zeros((1, weights[f"{_NAMES['words']}.weight"].shape[1]), np.float32)}
     is_mpnet = bool(size.relative_attention_num_buckets)
     for kind in ("weight", "bias"):
-        for own, other in _NAMES.items():
-            if f"{other}.{kind}" in weights:
-                found[f"{own}.{kind}"] = weights[f"{other}.{kind}"]
+        for ours, theirs in _NAMES.items():
+            if f"{theirs}.{kind}" in weights:
+                renamed[f"{ours}.{kind}"] = weights[f"{theirs}.{kind}"]
         for i in range(size.num_hidden_layers):
-            theirs = f"encoder.layer.{i}."
-            for own, other in _LAYER_NAMES.items():
-                found[f"layers.{i}.{own}.{kind}"] = weights[f"{theirs}{other}.{kind}"]
-            for own, names in _ATTENTION_NAMES.items():
-                parts = [weights[f"{theirs}attention.{name}.{kind}"] for name in names[is_mpnet]]
-                found[f"layers.{i}.attention.{own}.{kind}"] = np.concatenate(parts)
-    return {name: weight.astype(np.float32, copy=False) for name, weight in found.items()}
+            layer = f"encoder.layer.{i}."
+            for ours, theirs in _LAYER_NAMES.items():
+                renamed[f"layers.{i}.{ours}.{kind}"] = weights[f"{layer}{theirs}.{kind}"]
+            for ours, names in _ATTENTION_NAMES.items():
+                parts = [weights[f"{layer}attention.{name}.{kind}"] for name in names[is_mpnet]]
+                renamed[f"layers.{i}.attention.{ours}.{kind}"] = np.concatenate(parts)
+    return {name: weight.astype(np.float32, copy=False) for name, weight in renamed.items()}
 
 
 def read_weights(folder: Path) -> dict[str, Weight]:
@@ -126,8 +136,9 @@ def read_weights(folder: Path) -> dict[str, Weight]:
     weights: dict[str, Weight] = load_file(folder / (PACKED if is_packed else PUBLISHED))
     if not is_packed:
         weights = {**renamed_weights(weights, size)}
-    found = {name: weight.shape for name, weight in weights.items() if not name.endswith(SCALE)}
-    if size.num_hidden_layers > len(found) or found != dict(_shapes(size)):
+    shapes = {name: weight.shape for name, weight in weights.items() if not name.endswith(SCALE)}
+    # first the number: a config.json may ask for layers without end
+    if size.num_hidden_layers > len(shapes) or shapes != dict(_shapes(size)):
         raise ValueError("weights have other names or shapes than config.json gives")
     return weights
 
@@ -170,8 +181,8 @@ class PackedBert:
 
     def words(self, ids: Sequence[int]) -> Rows:
         """Return the input embeddings of pieces, float32 ``[l, d]``."""
-        found: Rows = self._words[ids] * self._word_scales[ids, None]
-        return found
+        embeddings: Rows = self._words[ids] * self._word_scales[ids, None]
+        return embeddings
 
     def states(self, texts: Sequence[Sequence[int]]) -> list[Rows]:
         """Compute the states of texts, each float32 ``[l, d]``, given their pieces, special ones included."""
@@ -179,12 +190,11 @@ class PackedBert:
             return [self._states(ids) for ids in texts]
 
     def _states(self, ids: Sequence[int]) -> Rows:
-        of = self._weights
-        places = of["positions.weight"][self._size.first_position :][: len(ids)]
-        x = self._norm(self.words(ids) + places + of["segments.weight"][0], "norm")
+        positions = self._weights["positions.weight"][self._size.first_position :][: len(ids)]
+        x = self._norm(self.words(ids) + positions + self._weights["segments.weight"][0], "norm")
         bias = None
         if buckets := self._size.relative_attention_num_buckets:
-            bias = of["relative.weight"].T[:, relative_buckets(len(ids), buckets)]  # [h, l, l]
+            bias = self._weights["relative.weight"].T[:, relative_buckets(len(ids), buckets)]  # [h, l, l]
         for i in range(self._size.num_hidden_layers):
             layer = f"layers.{i}."
             mixed = self._attention(self._linear(x, f"{layer}attention.qkv"), bias)
@@ -240,8 +250,8 @@ _NEAR = 0.3275911
 def gelu(x: Rows) -> Rows:
     """Replace x by x Φ(x), with erf to 1.5e-7 by Abramowitz and Stegun, 7.1.26, as numpy has none."""
     for some in _blocks(len(x), x.shape[1]):
-        own = x[some]
-        z = np.abs(own) * np.float32(2**-0.5)
+        part = x[some]
+        z = np.abs(part) * np.float32(2**-0.5)
         t = np.float32(1) / (np.float32(1) + np.float32(_NEAR) * z)
         erfc = np.float32(_ERF[0]) * t
         for factor in _ERF[1:]:
@@ -249,8 +259,80 @@ def gelu(x: Rows) -> Rows:
             erfc *= t
         z *= -z
         erfc *= np.exp(z, out=z)
-        erf = np.copysign(np.float32(1) - erfc, own)
+        erf = np.copysign(np.float32(1) - erfc, part)
         erf += np.float32(1)
-        own *= erf
-        own *= np.float32(0.5)
+        part *= erf
+        part *= np.float32(0.5)
     return x
+
+
+BUNDLED_ENCODER = "minilm-math"
+"""The text encoder that comes with the package: all-MiniLM-L6-v2, trained further on mathematical texts."""
+
+BUNDLED_FOLDER = Path(__file__).parent.parent / "data" / BUNDLED_ENCODER
+_LENGTHS = "sentence_bert_config.json"  # the file in which sentence-transformers limits a text
+_LONGEST = 256  # pieces of a text without that file, special ones included; minilm-math was trained for so many
+
+
+class Pieces(NamedTuple):
+    """The pieces of a text, without special ones."""
+
+    ids: list[int]
+    starts: list[int]  # the first character of each
+    ends: list[int]  # the character after the last of each
+
+    @classmethod
+    def of(cls, ids: list[int], spans: Sequence[tuple[int, int]]) -> Pieces:
+        return cls(ids, [start for start, _ in spans], [end for _, end in spans])
+
+    def between(self, start: int, end: int) -> tuple[int, int]:
+        """Return the first and the end piece that share a character with ``start`` to ``end``."""
+        first, last = bisect_right(self.ends, start), bisect_left(self.starts, end)
+        return first, max(first, last)
+
+
+class PackedEncoder:
+    """An encoder whose vector of a text is the mean of its pieces' states (Reimers and Gurevych, EMNLP 2019)."""
+
+    before = 1  # special pieces at the beginning of a text, and as many at its end
+
+    def __init__(self, network: PackedBert | TorchBert, folder: Path = BUNDLED_FOLDER) -> None:
+        from tokenizers import Tokenizer
+
+        self.network, self.at_once = network, network.at_once
+        size, limit = BertSize.read(folder / "config.json"), folder / _LENGTHS
+        longest = int(json.loads(limit.read_bytes())["max_seq_length"]) if limit.is_file() else _LONGEST
+        self.width, self.room = size.hidden_size, min(longest, size.max_position_embeddings - size.first_position) - 2
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        if self._tokenizer.get_vocab_size() > size.vocab_size:
+            raise ValueError("tokenizer.json has more pieces than the table of config.json")
+        if self.room < 1:
+            raise ValueError(f"a text of {longest} pieces is too short")
+        self.head, self.tail = self._tokenizer.encode("").ids
+
+    def pieces(self, texts: Sequence[str]) -> list[Pieces]:
+        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return [Pieces.of(encoding.ids, encoding.offsets) for encoding in encodings]
+
+    def states(self, texts: Sequence[Sequence[int]]) -> list[Rows]:
+        """Compute the states of texts, each float32 ``[pieces and two special ones, d]``."""
+        return self.network.states([[self.head, *ids, self.tail] for ids in texts])
+
+    def encode(self, texts: Sequence[str]) -> Rows:
+        """Average the states of each text, cut to the longest length: float32 ``[n, d]``."""
+        ids = [text.ids[: self.room] for text in self.pieces(texts)]
+        means = np.zeros((len(ids), self.width), np.float32)
+        for members in batches_by_size([len(text) + 2 for text in ids], self.at_once):
+            for i, states in zip(members, self.states([ids[i] for i in members]), strict=True):
+                means[i] = states.mean(axis=0)
+        return means
+
+    def word_vectors(self, words: Sequence[str]) -> Rows:
+        """Average the input embeddings of the pieces of each word: float32 ``[n, d]``, zeros without pieces."""
+        vectors = np.zeros((len(words), self.width), np.float32)
+        for i, word in enumerate(self.pieces(words)):
+            if word.ids:
+                vectors[i] = self.network.words(word.ids).mean(axis=0)
+        return vectors

@@ -44,8 +44,8 @@ from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.graph import MASK_ID, GraphBatch, MathAMRGraph, TensorStore, Vocabulary, collate
 
 from .config import MathAMRConfig, TrainingOptions
+from .encoding import tensors_of
 from .errors import TrainingError
-from .features import tensors_of
 from .loop import ProcessGroup
 from .text_encoder import TextEncoder
 

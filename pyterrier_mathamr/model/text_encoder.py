@@ -29,12 +29,12 @@ from pyterrier_mathamr._common.parameters import ByParameters, Rule, one_of
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr._common.running.shared import shared
 from pyterrier_mathamr.store import Cache
+from pyterrier_mathamr.store.hub import first_line
 
 from .batching import choose_device, has_bfloat16
 from .config import MathAMRConfig
 from .errors import ModelFileError, ModelNotFoundError, UnsafeModelError
-from .packed_bert import PACKED, PackedBert, Precision, Rows
-from .packed_encoder import BUNDLED_ENCODER, BUNDLED_FOLDER, PackedEncoder, Pieces
+from .packed_bert import BUNDLED_ENCODER, BUNDLED_FOLDER, PACKED, PackedBert, PackedEncoder, Pieces, Precision, Rows
 
 if TYPE_CHECKING:
     import torch
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(?:/[\w.-]+)?")
 _MODULES, _CONFIG = "modules.json", "config.json"
 _ROUTES = "router_config.json"  # a part that itself has parts
-_OWN = re.compile(r"sentence_transformers(?:\.[a-z_]\w*)*\.[A-Z]\w*")  # a class, not a module that it imports
+_CLASS = re.compile(r"sentence_transformers(?:\.[a-z_]\w*)*\.[A-Z]\w*")  # a class, not a module that it imports
 _PICKLED = frozenset({".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".npy", ".npz"})
 _WEIGHTS, _SHARDS = "model.safetensors", "model.safetensors.index.json"
 _SAFE_FILE = re.compile(r"[\w-][\w.-]*\.safetensors")
@@ -58,7 +58,7 @@ _MOST_SHARDS = 1 << 26  # bytes of an index of shards, which names every tensor
 def encoder_of(config: MathAMRConfig, folder: Path) -> str:
     """Return the text encoder that a model's configuration names, on the hub or inside the model's own folder."""
     name = config.text.text_model
-    if _is_part(name, folder) and (folder / name).is_dir():
+    if _is_inside(name, folder) and (folder / name).is_dir():
         return str(folder / name)
     if not _HUB_NAME.fullmatch(name) or ".." in name or Path(name).exists():
         raise UnsafeModelError(
@@ -72,7 +72,7 @@ def encoder_of(config: MathAMRConfig, folder: Path) -> str:
 def check_encoder_folder(folder: Path, also: Collection[str] = ()) -> None:
     """Raise an error for a folder if loading it could run code in it."""
     for name in ["", *_parts(folder, also)]:
-        if name and not _is_part(name, folder):
+        if name and not _is_inside(name, folder):
             raise UnsafeModelError(folder / _MODULES, f"the part {name!r} lies outside the folder")
         _check_weights(folder / name)
         _check_options(folder / name)
@@ -112,14 +112,14 @@ def _check_options(part: Path) -> None:
                 if option not in _OPTIONS:
                     raise UnsafeModelError(file, f"the option {option!r:.80} is not one that a model may set")
     config = _described(part / _CONFIG)
-    own = config.get("sentence_transformers")
-    named = own.get("activation_fn") if isinstance(own, dict) else None
+    options = config.get("sentence_transformers")
+    named = options.get("activation_fn") if isinstance(options, dict) else None
     for activation in filter(None, (named, config.get("sbert_ce_default_activation_function"))):
         if not _ACTIVATION.fullmatch(str(activation)):
             raise UnsafeModelError(part / _CONFIG, f"the activation {activation!r:.80} is not a class of torch.nn")
 
 
-def _is_part(name: str, folder: Path) -> bool:
+def _is_inside(name: str, folder: Path) -> bool:
     """Return whether a path, with links followed, leads to a folder inside another."""
     try:
         return (folder / name).resolve().is_relative_to(folder.resolve())
@@ -146,7 +146,7 @@ def _parts(folder: Path, also: Collection[str]) -> Iterator[str]:
 
 
 def _check_class(description: Path, name: object) -> None:
-    if not isinstance(name, str) or not _OWN.fullmatch(name):
+    if not isinstance(name, str) or not _CLASS.fullmatch(name):
         raise UnsafeModelError(description, f"the class {name!r} is not one of sentence-transformers")
 
 
@@ -187,14 +187,13 @@ def own_folder(name: str) -> Path | None:
     """Return the folder of an encoder if it is on this machine and the own forward pass computes it."""
     if name == BUNDLED_ENCODER:
         return BUNDLED_FOLDER
-    folders = [Path(local_model(name))]
-    distribution = _distribution(name)
-    package = find_spec(distribution.replace("-", "_")) if distribution else None
-    if package and package.submodule_search_locations:
-        folders.insert(0, Path(package.submodule_search_locations[0]) / "model")
-    if (given := os.environ.get(FOLDERS)) and _HUB_NAME.fullmatch(name):
-        folders.insert(0, Path(given) / name.rpartition("/")[2])
-    return next((folder for folder in folders if (folder / PACKED).is_file() or _is_plain(folder)), None)
+    given = os.environ.get(FOLDERS)
+    folders = (
+        Path(given) / name.rpartition("/")[2] if given and _HUB_NAME.fullmatch(name) else None,
+        _model_of((_distribution(name) or "").replace("-", "_")),
+        Path(local_model(name)),
+    )
+    return next((folder for folder in folders if folder and ((folder / PACKED).is_file() or _is_plain(folder))), None)
 
 
 def _is_plain(folder: Path) -> bool:
@@ -233,7 +232,6 @@ def load_network(model: str, device: torch.device) -> Any:
             "'pyterrier-mathamr[text]' to fetch it from the hub"
         )
         raise ModelNotFoundError(model, reason) from error
-    name = local_model(model)
 
     def loaded(folder: Path) -> Any:
         check_encoder_folder(folder)
@@ -242,20 +240,26 @@ def load_network(model: str, device: torch.device) -> Any:
             with without_bars():
                 return load(str(folder), device=str(device), **options)
         except OSError as error:
-            reason = str(error).strip().partition("\n")[0]
-            raise ModelFileError(folder, f"no text encoder with weights in safetensors ({reason})") from error
+            reason = f"no text encoder with weights in safetensors ({first_line(error)})"
+            raise ModelFileError(folder, reason) from error
 
+    name = local_model(model)
     if Path(name).is_dir():
         return loaded(Path(name))
     hub = require("huggingface_hub", "text")
-    whole = name if "/" in name else f"sentence-transformers/{name}"
+    repo = name if "/" in name else f"sentence-transformers/{name}"
     try:
-        return loaded(Path(hub.snapshot_download(whole, allow_patterns=SAFE_FILES, local_files_only=True)))
+        return loaded(Path(hub.snapshot_download(repo, allow_patterns=SAFE_FILES, local_files_only=True)))
     except UnsafeModelError:
         raise
     except (OSError, ValueError, ModelFileError):  # it is not in the cache of the hub, or not all of it
-        _reach_hub(hub, name, whole)
-        return loaded(Path(hub.snapshot_download(whole, allow_patterns=SAFE_FILES)))
+        try:  # ask once, since a download would try for more than a minute
+            hub.HfApi().model_info(repo, timeout=_PATIENCE)
+        except Exception as error:  # of the connection, of the answer, of the name: each library has its own
+            problem = first_line(error)
+            reason = f"this text encoder is not on this machine and cannot be fetched ({problem}). {_how_to_get(name)}"
+            raise ModelNotFoundError(name, reason) from error
+        return loaded(Path(hub.snapshot_download(repo, allow_patterns=SAFE_FILES)))
 
 
 @shared
@@ -274,10 +278,14 @@ def without_bars() -> Iterator[None]:
 
 def local_model(name: str) -> str:
     """Return the folder of a model whose weights an installed package carries, else the name."""
-    package = BUNDLED_MODELS.get(name.removeprefix("sentence-transformers/"))
-    found = find_spec(package) if package else None
-    folders = found.submodule_search_locations if found else None
-    return str(Path(folders[0]) / "model") if folders else name
+    folder = _model_of(BUNDLED_MODELS.get(name.removeprefix("sentence-transformers/")))
+    return str(folder) if folder else name
+
+
+def _model_of(package: str | None) -> Path | None:
+    """Return the folder ``model`` of an installed package of data."""
+    spec = find_spec(package) if package else None
+    return Path(spec.submodule_search_locations[0]) / "model" if spec and spec.submodule_search_locations else None
 
 
 def _how_to_get(name: str) -> str:
@@ -287,16 +295,6 @@ def _how_to_get(name: str) -> str:
     if distribution := _distribution(name):
         return f"Run: pip install {distribution}; or set {FOLDERS} to a folder that holds a copy (docs/install.md)"
     return "Without network, give the path of a copy"
-
-
-def _reach_hub(hub: Any, name: str, whole: str) -> None:
-    """Ask the hub for a model once, since a download would try for more than a minute."""
-    try:
-        hub.HfApi().model_info(whole, timeout=_PATIENCE)
-    except Exception as error:  # of the connection, of the answer, of the name: each library has its own
-        problem = str(error).strip().partition("\n")[0] or type(error).__name__
-        reason = f"this text encoder is not on this machine and cannot be fetched ({problem}). {_how_to_get(name)}"
-        raise ModelNotFoundError(name, reason) from error
 
 
 Vector = npt.NDArray[np.float16]
@@ -335,28 +333,24 @@ class TokenNetwork:
         if not texts:
             return []
         options = {"add_special_tokens": False, "return_offsets_mapping": True, "truncation": False, "verbose": False}
-        found = self._tokenizer(list(texts), **options)
-        return [
-            Pieces(ids, [start for start, _ in places], [end for _, end in places])
-            for ids, places in zip(found["input_ids"], found["offset_mapping"], strict=True)
-        ]
+        encodings = self._tokenizer(list(texts), **options)
+        return [Pieces.of(*text) for text in zip(encodings["input_ids"], encodings["offset_mapping"], strict=True)]
 
     def states(self, texts: Sequence[Sequence[int]]) -> list[Rows]:
         """Compute the states of texts, which are padded to the longest."""
         import torch
 
-        ids = [[*self._head, *own, *self._tail] for own in texts]
-        length = max(map(len, ids))
+        rows = [[*self._head, *ids, *self._tail] for ids in texts]
+        length = max(map(len, rows))
         pad = self._tokenizer.pad_token_id or 0
         inputs = {
-            "input_ids": torch.tensor([[*own, *[pad] * (length - len(own))] for own in ids]),
-            "attention_mask": torch.tensor([[1] * len(own) + [0] * (length - len(own)) for own in ids]),
+            "input_ids": torch.tensor([[*ids, *[pad] * (length - len(ids))] for ids in rows]),
+            "attention_mask": torch.tensor([[1] * len(ids) + [0] * (length - len(ids)) for ids in rows]),
         }
-        part = self._model[0]
+        inputs = {name: value.to(self._model.device) for name, value in inputs.items()}
         with torch.inference_mode():
-            found = part({name: value.to(self._model.device) for name, value in inputs.items()})["token_embeddings"]
-            found = found.float().cpu().numpy()
-        return [found[i, : len(own)] for i, own in enumerate(ids)]
+            states = self._model[0](inputs)["token_embeddings"].float().cpu().numpy()
+        return [states[i, : len(ids)] for i, ids in enumerate(rows)]
 
 
 class TextEncoder(ByParameters):
@@ -477,17 +471,17 @@ class TextEncoder(ByParameters):
     ) -> dict[str, Vector]:
         """Return an array for each of some distinct texts, flat, and compute the unknown ones.
 
-        ``form`` names the computed array, if it is not the vector of the whole text; ``block`` texts are
-        computed between two writes to the cache.
-
         Args:
             form: the name of the array, if it is not the vector of the whole text.
             texts: distinct texts.
             block: texts computed between two writes to the cache.
             encode: computes the arrays of a block, the longest text first.
         """
-        name = self.name + form
-        keys = {text: text_key(name, text) for text in texts}
+        prefix = f"{self.name}{form}\0"
+        keys = {
+            text: hashlib.blake2b((prefix + text).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+            for text in texts
+        }
         known = {key: self._recent[key] for key in keys.values() if key in self._recent}
         if self.cache is not None and len(known) < len(keys):
             stored = Cache(self.cache).get([key for key in keys.values() if key not in known])
@@ -495,10 +489,10 @@ class TextEncoder(ByParameters):
         missing = sorted((text for text, key in keys.items() if key not in known), key=lambda text: (-len(text), text))
         blocks = [missing[start : start + block] for start in range(0, len(missing), block)]
         for some in progress(blocks, "encoding texts", "blocks", verbose=self.verbose):
-            found = {keys[text]: np.ravel(rows) for text, rows in zip(some, encode(some), strict=True)}
+            encoded = {keys[text]: np.ravel(rows) for text, rows in zip(some, encode(some), strict=True)}
             if self.cache is not None:
-                Cache(self.cache).add({key: rows.astype("<f2").tobytes() for key, rows in found.items()})
-            known.update(found)
+                Cache(self.cache).add({key: rows.astype("<f2").tobytes() for key, rows in encoded.items()})
+            known.update(encoded)
         if not form:
             for key, vector in known.items():  # the most recently used stay in memory
                 self._recent[key] = vector
@@ -526,16 +520,16 @@ class TextEncoder(ByParameters):
         tokenizer = getattr(self._loaded, "tokenizer", None)
         parts: Iterable[Any] = self._loaded.modules() if isinstance(self._loaded, nn.Module) else ()
         tables = (part.get_input_embeddings() for part in parts if hasattr(part, "get_input_embeddings"))
-        table = next((found for found in tables if found is not None), None)
+        table = next((each for each in tables if each is not None), None)
         if tokenizer is None or table is None:
             raise ConfigError("text_model", type(self._loaded).__qualname__, "an encoder with input embeddings")
         rows = table.weight.detach().float().cpu().numpy()
-        found = np.zeros((len(words), rows.shape[1]), np.float32)
+        vectors = np.zeros((len(words), rows.shape[1]), np.float32)
         for i, word in enumerate(words):
             pieces = tokenizer(word, add_special_tokens=False)["input_ids"] if word else []
             if pieces:
-                found[i] = rows[pieces].mean(axis=0)
-        return found
+                vectors[i] = rows[pieces].mean(axis=0)
+        return vectors
 
     @cached_property
     def _folder(self) -> Path | None:
@@ -549,38 +543,31 @@ class TextEncoder(ByParameters):
 
     def _vectors(self, texts: list[str]) -> list[Vector]:
         """Encode a block of distinct texts, the longest first."""
-        if isinstance(self.model, str) and not self._folder:
-            options = {"batch_size": self.batch_size, "show_progress_bar": False}
-            found = np.asarray(self._loaded.encode(texts, **options), dtype=np.float32)
-        else:
-            found = np.asarray(self._loaded.encode(texts), dtype=np.float32)
-        return list(unit_rows(found).astype(np.float16))
+        of_library = isinstance(self.model, str) and not self._folder
+        options = {"batch_size": self.batch_size, "show_progress_bar": False} if of_library else {}
+        rows = np.asarray(self._loaded.encode(texts, **options), dtype=np.float32)
+        return list(unit_rows(rows).astype(np.float16))
 
     @cached_property
     def _loaded(self) -> Any:
+        """A :class:`.packed_bert.PackedEncoder`, a ``SentenceTransformer``, or the given object."""
         if not isinstance(self.model, str):
             return self.model
         device, precision = choose_device(self.device), self.chosen_precision
-        if self._folder:
-            return _open_own(self._folder, lambda folder: _torch_bert(folder, precision, device))
-        loaded = load_network(self.model, device)
-        return loaded.bfloat16() if precision == "bfloat16" else loaded
+        if self._folder is None:
+            loaded = load_network(self.model, device)
+            return loaded.bfloat16() if precision == "bfloat16" else loaded
+        check_encoder_folder(self._folder)
+        try:
+            return PackedEncoder(self._network(self._folder, precision, device), self._folder)
+        except Exception as error:  # the library tokenizers raises nothing narrower
+            reason = f"no BERT or MPNet with weights in safetensors ({first_line(error)})"
+            raise ModelFileError(self._folder, reason) from error
 
+    def _network(self, folder: Path, precision: Precision, device: torch.device) -> PackedBert | TorchBert:
+        from .bert import TorchBert  # loads torch
 
-def _torch_bert(folder: Path, precision: Precision, device: torch.device) -> TorchBert:
-    from .bert import TorchBert  # loads torch
-
-    return TorchBert(folder, precision, device)
-
-
-def _open_own(folder: Path, network: Callable[[Path], PackedBert | TorchBert]) -> PackedEncoder:
-    """Open an encoder of the own forward pass."""
-    check_encoder_folder(folder)
-    try:
-        return PackedEncoder(network(folder), folder)
-    except Exception as error:  # the library tokenizers raises nothing narrower
-        reason = str(error).strip().partition("\n")[0]
-        raise ModelFileError(folder, f"no BERT or MPNet with weights in safetensors ({reason})") from error
+        return TorchBert(folder, precision, device)
 
 
 class _QueryEncoder(TextEncoder):
@@ -590,14 +577,8 @@ class _QueryEncoder(TextEncoder):
     def chosen_precision(self) -> Precision:
         return "float32"
 
-    @cached_property
-    def _loaded(self) -> PackedEncoder:
-        return _open_own(self._folder or BUNDLED_FOLDER, PackedBert)
-
-
-def text_key(encoder: str, text: str) -> bytes:
-    """Compute the key of a text in a cache: 16 bytes, different for each encoder."""
-    return hashlib.blake2b(f"{encoder}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    def _network(self, folder: Path, precision: Precision, device: torch.device) -> PackedBert:
+        return PackedBert(folder)
 
 
 def unit_rows(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -26,9 +26,9 @@ from pyterrier_mathamr.graph import GraphBatch, TensorStore, Vocabulary
 
 from .checkpoints import EpochRecord, RunFolder
 from .config import MathAMRConfig
-from .features import vocabulary_of
+from .encoding import vocabulary_of
 from .loop import ProcessGroup, TrainingLoop, Validation, local_device, prefetch
-from .losses import Contrast, ContrastiveLoss
+from .losses import Contrast, ContrastiveLoss, trained_config
 from .mathamr import MathAMR
 from .networks import random_network, starting_weights
 from .pairs import (
@@ -42,7 +42,6 @@ from .pairs import (
     open_tensors,
     require_graphs,
 )
-from .score_fitting import trained_config
 from .text_encoder import TextEncoder
 
 

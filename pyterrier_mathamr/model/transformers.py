@@ -39,7 +39,7 @@ from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
 from pyterrier_mathamr.explain.maxsim import explain_maxsim
 from pyterrier_mathamr.graph import MathAMRGraph
 
-from .batching import Embeddings
+from .encoding import Embeddings
 from .exact import exact_maxsim
 from .mathamr import MathAMR
 from .score_weights import row_kinds
