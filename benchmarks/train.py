@@ -42,7 +42,7 @@ def epoch(args: argparse.Namespace, config: MathAMRConfig) -> None:
             lambda: Vocabulary.build((graphs[name] for name in names), min_role_count=config.vocabulary.min_role_count)
         )
         training = PairTraining(config, vocabulary, data, group)
-        training.read(open_tensors(folder.path, group, names, graphs, vocabulary, config))
+        training.tensors = open_tensors(folder.path, group, names, graphs, vocabulary, config)
         loop = training.loop()
         for warm in loop.epoch(1, EpochProgress()):
             if warm.batches == 2:

@@ -33,7 +33,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Generic, NamedTuple, TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -46,7 +46,7 @@ from pyterrier_mathamr.store import move, writer_lock
 from .batching import choose_device
 from .checkpoints import EpochProgress, EpochRecord, RunFolder, TrainingState
 from .errors import TrainingError
-from .saving import check_new_folder
+from .saving import SavedModel, check_new_folder
 
 _LOG = logging.getLogger(__name__)
 
@@ -134,15 +134,15 @@ class TrainingLoop(Generic[Item, Batch]):
         state is saved in ``folder``, where the run began or resumes, after each epoch and, within one, after
         ``save_every`` seconds.
         """
-        state, best = folder.state if folder else None, dict[str, Tensor]()
+        state = folder.state if folder else None
         with ExitStack() as stack:
             if self.seed is not None:
                 stack.enter_context(torch.random.fork_rng([self._device] if self._device.type == "cuda" else []))
                 torch.manual_seed(self.seed)
             if state is not None:
                 self._restore(state)
-                best = state.best
-            self.history, best = state.history if state else (), best or self._weights()
+            self.history = state.history if state else ()
+            best = (state.best if state else {}) or self._weights()
             losses = list(state.losses) if state else []
             try:
                 while state is None or not self.finished(state.history):
@@ -174,16 +174,15 @@ class TrainingLoop(Generic[Item, Batch]):
         """Train on the rest of an epoch, and yield the progress after each batch."""
         items, make = self.batches(epoch), self.make
         rest = range(done.batches, len(items))
-        made = (
-            cast("Iterator[Batch]", (items[i] for i in rest))
-            if make is None
-            else prefetch(lambda i: make(items[i], epoch, i + 1), rest)
-        )
+        if make is None:
+            batches = cast("Iterator[Batch]", (items[i] for i in rest))
+        else:
+            batches = prefetch(lambda i: make(items[i], epoch, i + 1), rest)
         before, start, waited = done, time.perf_counter(), 0.0
         self.network.train(self.dropout)
         for i in progress(rest, self._title(epoch), "batches", verbose=self.verbose):
             asked = time.perf_counter()
-            batch = next(made)
+            batch = next(batches)
             waited += time.perf_counter() - asked
             if self.rate is not None:
                 for group in self.optimizer.param_groups:
@@ -225,19 +224,19 @@ class TrainingLoop(Generic[Item, Batch]):
         start, mean = time.perf_counter(), done.loss / max(done.pairs, 1)
         self.network.eval()
         with torch.no_grad():
-            found = self.validate(mean) if self.validate else Validation(mean, mean)
+            measured = self.validate(mean) if self.validate else Validation(mean, mean)
         seconds = done.seconds + time.perf_counter() - start
         record = EpochRecord(
             epoch=epoch,
             loss=mean,
-            validation_loss=found.loss,
-            temperature=found.temperature,
+            validation_loss=measured.loss,
+            temperature=measured.temperature,
             learning_rate=float(self.optimizer.param_groups[0]["lr"]),
             seconds=seconds,
             waiting=done.waited / seconds,
-            validation_maxsim=found.maxsim,
-            validation_document=found.document,
-            deciding=found.deciding,
+            validation_maxsim=measured.maxsim,
+            validation_document=measured.document,
+            deciding=measured.deciding,
         )
         _LOG.info("%s: loss %.4f, validation %.4f", self._title(epoch), record.loss, record.validation_loss)
         return record
@@ -255,7 +254,9 @@ class TrainingLoop(Generic[Item, Batch]):
             random["cuda"] = torch.cuda.get_rng_state(self._device)
         return TrainingState(
             model=self._weights(),
-            optimizer={f"{key}.{self._names[i]}": tensor for i, of in moments.items() for key, tensor in of.items()},
+            optimizer={
+                f"{moment}.{self._names[i]}": tensor for i, named in moments.items() for moment, tensor in named.items()
+            },
             best=best,
             history=self.history,
             unfinished=done,
@@ -265,11 +266,11 @@ class TrainingLoop(Generic[Item, Batch]):
 
     def _restore(self, state: TrainingState) -> None:
         self.network.load_state_dict(state.model)
-        place = {name: i for i, name in enumerate(self._names)}
+        number = {name: i for i, name in enumerate(self._names)}
         moments: dict[int, dict[str, Tensor]] = {}
         for key, tensor in state.optimizer.items():
             moment, _, name = key.partition(".")
-            moments.setdefault(place[name], {})[moment] = tensor
+            moments.setdefault(number[name], {})[moment] = tensor
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
         if "cpu" in state.random:
             torch.random.set_rng_state(state.random["cpu"])
@@ -370,13 +371,7 @@ def local_device(name: str | None) -> torch.device:
     return choose_device(name)
 
 
-class Savable(Protocol):
-    """A model that writes itself to a new folder."""
-
-    def save(self, path: Path) -> object: ...
-
-
-Trained = TypeVar("Trained", bound=Savable)
+Trained = TypeVar("Trained", bound=SavedModel)
 
 
 def train_and_save(output: Path, train: Callable[[Path], Trained]) -> Trained:

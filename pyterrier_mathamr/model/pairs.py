@@ -68,12 +68,12 @@ def read_pairs(pairs: Pairs) -> tuple[Pair, ...]:
         if missing:
             raise TrainingError(f"the frame of pairs lacks the column(s) {', '.join(sorted(missing))}.")
         pairs = zip(pairs["qid"], pairs["docno"], strict=True)
-    found: dict[Pair, None] = {}
+    distinct: dict[Pair, None] = {}
     for item in pairs:
         if isinstance(item, str) or not isinstance(item, Sized) or len(item) != 2:
             raise TrainingError(f"a pair is (question id, answer id), not {item!r}.")
-        found[str(item[0]), str(item[1])] = None
-    return tuple(found)
+        distinct[str(item[0]), str(item[1])] = None
+    return tuple(distinct)
 
 
 def split_pairs(pairs: Sequence[Pair], share: float, seed: int) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
@@ -106,15 +106,15 @@ class PairAnswers:
     """The known right answers of each question, which are never its negatives."""
 
     def __init__(self, pairs: Iterable[Pair], never: Mapping[str, Iterable[str]] | None = None) -> None:
-        self._of: defaultdict[str, set[str]] = defaultdict(set)
+        self._answers: defaultdict[str, set[str]] = defaultdict(set)
         for question, answer in pairs:
-            self._of[question].add(answer)
+            self._answers[question].add(answer)
         for question, others in (never or {}).items():
-            self._of[str(question)].update(map(str, others))
+            self._answers[str(question)].update(map(str, others))
 
     def known(self, question: str, document: str) -> bool:
         """Return whether a document is known to be right for a question, or is the question itself."""
-        return document == question or document in self._of.get(question, ())
+        return document == question or document in self._answers.get(question, ())
 
     def allowed(self, batch: Sequence[Pair], others: Sequence[str] = ()) -> Tensor:
         """Return a mask of the batch: the documents that may be negatives of each question."""
@@ -126,22 +126,22 @@ class PairAnswers:
 class HardNegatives:
     """The wrong answers of each question that look right."""
 
-    def __init__(self, of: Mapping[str, Sequence[str]], answers: PairAnswers) -> None:
-        self._of = {
-            question: [name for name in dict.fromkeys(found) if not answers.known(question, name)]
-            for question, found in of.items()
+    def __init__(self, negatives: Mapping[str, Sequence[str]], answers: PairAnswers) -> None:
+        self._negatives = {
+            question: [name for name in dict.fromkeys(names) if not answers.known(question, name)]
+            for question, names in negatives.items()
         }
 
     def documents(self, pairs: Iterable[Pair]) -> list[str]:
         """List the documents that may be drawn for some pairs, each once, in order."""
         questions = dict.fromkeys(question for question, _ in pairs)
-        return list(dict.fromkeys(name for question in questions for name in self._of.get(question, ())))
+        return list(dict.fromkeys(name for question in questions for name in self._negatives.get(question, ())))
 
     def draw(self, pairs: Sequence[Pair], count: int, generator: torch.Generator) -> dict[Pair, list[str]]:
         drawn = {}
         for pair in pairs:
-            found = self._of.get(pair[0], [])
-            drawn[pair] = [found[i] for i in torch.randperm(len(found), generator=generator).tolist()[:count]]
+            names = self._negatives.get(pair[0], [])
+            drawn[pair] = [names[i] for i in torch.randperm(len(names), generator=generator).tolist()[:count]]
         return drawn
 
 
@@ -196,13 +196,14 @@ class TrainingData:
         else:
             train, held = everything, read_pairs(validation)
         hidden = {question for question, _ in held}
-        train, early = (tuple(pair for pair in of if pair[0] not in hidden) for of in (train, read_pairs(first or ())))
+        train = tuple(pair for pair in train if pair[0] not in hidden)
+        early = tuple(pair for pair in read_pairs(first or ()) if pair[0] not in hidden)
         for part, name in ((train, "training"), (early, "training in the first epochs")):
             if len(part) < 2 and (part is train or first is not None):
                 raise TrainingError(f"{name} needs at least two pairs, and {len(part)} are left after the split.")
         answers = PairAnswers((*train, *held, *early), never)
-        wrong = {str(question): list(map(str, found)) for question, found in (negatives or {}).items()}
-        known = {str(question): sorted(map(str, found)) for question, found in (never or {}).items()}
+        wrong = {str(question): list(map(str, names)) for question, names in (negatives or {}).items()}
+        known = {str(question): sorted(map(str, names)) for question, names in (never or {}).items()}
         content = json.dumps([train, held, early, wrong, known], sort_keys=True)
         digest = hashlib.sha256(content.encode()).hexdigest()
         return cls(train, held, early, answers, HardNegatives(wrong, answers), digest)
@@ -226,10 +227,6 @@ class TrainingData:
             drawn = self.negatives.draw(pairs, options.hard_negatives, chance)
         batches = batches_of(pairs, options.batch_size * processes, generator_of(options.seed, epoch, 0))
         return [(batch, columns_of(batch, drawn)) for batch in batches]
-
-    def validation_batches(self, config: MathAMRConfig, processes: int = 1) -> list[PairBatch]:
-        """Cut the validation pairs into batches, always the same."""
-        return [(batch, []) for batch in batches_of(self.held, config.training.batch_size * processes)]
 
 
 class PairGraphs(Protocol):
@@ -267,10 +264,9 @@ def open_tensors(
         if store.built():
             store.verify()  # a wrong index would spoil training or crash a GPU
             return
-        found = (graphs[name] for name in names)
-        shown = verbose and group.rank == 0
-        made = tensors_of(found, vocabulary, config, text, total=len(names), verbose=shown)
-        TensorStore.build(store.path, zip(names, made, strict=True))
+        chosen, shown = (graphs[name] for name in names), verbose and group.rank == 0
+        tensors = tensors_of(chosen, vocabulary, config, text, total=len(names), verbose=shown)
+        TensorStore.build(store.path, zip(names, tensors, strict=True))
 
     group.first(build)
     return store
@@ -306,13 +302,22 @@ def make_batch(
     rank: int = 0,
     processes: int = 1,
 ) -> TrainingBatch:
-    """Collate the graphs of a batch and divide the work."""
+    """Collate the graphs of a batch, divide them among processes by nodes, and cut this one's share into parts."""
     pairs, others = batch
     names = [*(question for question, _ in pairs), *(answer for _, answer in pairs), *others]
     graphs = collate(tensors.get_many(names))
     if noise is not None:
         graphs = augment(graphs, options, noise)
-    parts, rows = _divide(graphs, options.node_budget, rank, processes)
+    ends = graphs.node_offsets[1:]  # [m]
+    total = int(ends[-1])
+    budget = total if options.node_budget is None else options.node_budget
+    cuts = [0, *(int((ends <= total * i // processes).sum()) for i in range(1, processes)), len(graphs)]
+    rows = [int(graphs.offsets[cuts[i + 1]] - graphs.offsets[cuts[i]]) for i in range(processes)]
+    parts: tuple[GraphBatch, ...] = (graphs,)
+    if processes > 1 or total > budget:
+        first, last = cuts[rank], cuts[rank + 1]
+        sizes = graphs.node_offsets.diff()[first:last].tolist()
+        parts = tuple(graphs.part(first + run.start, first + run.stop) for run in runs_within(sizes, budget))
     return TrainingBatch(pairs, others, graphs, answers.allowed(pairs, others), parts, rows)
 
 
@@ -327,19 +332,3 @@ def augment(batch: GraphBatch, options: TrainingOptions, generator: torch.Genera
     return dataclasses.replace(
         batch, nodes=nodes, edge_index=batch.edge_index[:, kept], edge_type=batch.edge_type[kept]
     )
-
-
-def _divide(
-    graphs: GraphBatch, budget: int | None, rank: int, processes: int
-) -> tuple[tuple[GraphBatch, ...], list[int]]:
-    """Divide graphs among processes, by nodes, and cut the share of this process into parts."""
-    ends = graphs.node_offsets[1:]  # [m]
-    total = int(ends[-1])
-    cuts = [0, *(int((ends <= total * i // processes).sum()) for i in range(1, processes)), len(graphs)]
-    rows = [int(graphs.offsets[cuts[i + 1]] - graphs.offsets[cuts[i]]) for i in range(processes)]
-    budget = total if budget is None else budget
-    if processes == 1 and total <= budget:
-        return (graphs,), rows
-    first, last = cuts[rank], cuts[rank + 1]
-    sizes = graphs.node_offsets.diff()[first:last].tolist()
-    return tuple(graphs.part(first + run.start, first + run.stop) for run in runs_within(sizes, budget)), rows

@@ -77,11 +77,6 @@ def row_kinds(config: MathAMRConfig, graph: MathAMRGraph, rows: int) -> list[int
     return [0] * formulas + [1] * (rows - formulas - documents) + [2] * documents
 
 
-def with_weights(config: MathAMRConfig, weights: ScoreWeights) -> MathAMRConfig:
-    kinds = tuple(map(legible, (weights.formula, weights.sentence, weights.document)))
-    return config.replace(kind_weights=kinds, document_blend=legible(weights.blend) if weights.blend else "none")
-
-
 def legible(number: float) -> float:
     """Round to six digits: people read them."""
     return float(f"{number:.6g}")

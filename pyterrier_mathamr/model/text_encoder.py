@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(?:/[\w.-]+)?")
 _MODULES, _CONFIG = "modules.json", "config.json"
 _ROUTES = "router_config.json"  # a part that itself has parts
-_CLASS = re.compile(r"sentence_transformers(?:\.[a-z_]\w*)*\.[A-Z]\w*")  # a class, not a module that it imports
+_CLASS = re.compile(r"sentence_transformers(?:\.[a-z_]\w*)*\.[A-Z]\w*")  # not a module that it imports
 _PICKLED = frozenset({".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".npy", ".npz"})
 _WEIGHTS, _SHARDS = "model.safetensors", "model.safetensors.index.json"
 _SAFE_FILE = re.compile(r"[\w-][\w.-]*\.safetensors")
@@ -70,53 +70,26 @@ def encoder_of(config: MathAMRConfig, folder: Path) -> str:
 
 
 def check_encoder_folder(folder: Path, also: Collection[str] = ()) -> None:
-    """Raise an error for a folder if loading it could run code in it."""
-    for name in ["", *_parts(folder, also)]:
+    """Raise an error for a folder if loading it could run code in it; ``also`` are classes that its parts may have."""
+    parts = [""]
+    for entry in _described(folder / _MODULES):
+        if not isinstance(entry, dict) or not isinstance(entry.get("path"), str):
+            raise ModelFileError(folder / _MODULES, "no list of parts")
+        if entry.get("type") not in also:
+            _check_class(folder / _MODULES, entry.get("type"))
+        parts.append(entry["path"])
+    for routes in folder.rglob(_ROUTES):
+        types = _described(routes).get("types", {})
+        if not isinstance(types, dict):
+            raise ModelFileError(routes, "no types of parts")
+        for name, kind in types.items():
+            _check_class(routes, kind)
+            parts.append(str(routes.parent.relative_to(folder) / name))
+    for name in parts:
         if name and not _is_inside(name, folder):
             raise UnsafeModelError(folder / _MODULES, f"the part {name!r} lies outside the folder")
         _check_weights(folder / name)
         _check_options(folder / name)
-
-
-def _check_weights(part: Path) -> None:
-    """Check that what will be loaded of a part, whatever else lies in its folder, is safetensors."""
-    if (part / _ADAPTER).exists():
-        raise UnsafeModelError(part / _ADAPTER, "an adapter names a model elsewhere; merge it into that model")
-    named = _described(part / _CONFIG).get("transformers_weights")
-    if named is not None:
-        _check_file(part / _CONFIG, str(named).removesuffix(".index.json"))
-    indexes = {_SHARDS} | ({named} if str(named).endswith(".index.json") else set())
-    for index in sorted(indexes):
-        shards = _described(part / index, _MOST_SHARDS).get("weight_map", {})
-        for shard in shards.values() if isinstance(shards, dict) else (shards,):
-            _check_file(part / index, shard)
-    safe = (named or _WEIGHTS, _WEIGHTS, _SHARDS)
-    pickled = sorted(file.name for file in part.glob("*") if file.suffix in _PICKLED)
-    if pickled and not any((part / name).is_file() for name in safe):
-        raise UnsafeModelError(part / pickled[0], "pickled weights can run code; convert them to safetensors")
-
-
-def _check_file(description: Path, name: object) -> None:
-    if not isinstance(name, str) or not _SAFE_FILE.fullmatch(name):
-        raise UnsafeModelError(description, f"the weights {name!r:.80} are not a safetensors file in the same folder")
-
-
-def _check_options(part: Path) -> None:
-    """Check the options that load a language model, and its activation function."""
-    for file in sorted(part.glob("sentence_*_config.json")):
-        content = _described(file)
-        if content.get("tokenizer_name_or_path") is not None:
-            raise UnsafeModelError(file, "its tokenizer lies elsewhere")
-        for name in ("model_args", "model_kwargs"):
-            for option in content.get(name) or ():
-                if option not in _OPTIONS:
-                    raise UnsafeModelError(file, f"the option {option!r:.80} is not one that a model may set")
-    config = _described(part / _CONFIG)
-    options = config.get("sentence_transformers")
-    named = options.get("activation_fn") if isinstance(options, dict) else None
-    for activation in filter(None, (named, config.get("sbert_ce_default_activation_function"))):
-        if not _ACTIVATION.fullmatch(str(activation)):
-            raise UnsafeModelError(part / _CONFIG, f"the activation {activation!r:.80} is not a class of torch.nn")
 
 
 def _is_inside(name: str, folder: Path) -> bool:
@@ -127,27 +100,46 @@ def _is_inside(name: str, folder: Path) -> bool:
         return False
 
 
-def _parts(folder: Path, also: Collection[str]) -> Iterator[str]:
-    """Yield the paths of the parts and check their classes."""
-    description = folder / _MODULES
-    for entry in _described(description):
-        if not isinstance(entry, dict) or not isinstance(entry.get("path"), str):
-            raise ModelFileError(description, "no list of parts")
-        if entry.get("type") not in also:
-            _check_class(description, entry.get("type"))
-        yield entry["path"]
-    for routes in folder.rglob(_ROUTES):
-        types = _described(routes).get("types", {})
-        if not isinstance(types, dict):
-            raise ModelFileError(routes, "no types of parts")
-        for name, kind in types.items():
-            _check_class(routes, kind)
-            yield str(routes.parent.relative_to(folder) / name)
-
-
 def _check_class(description: Path, name: object) -> None:
     if not isinstance(name, str) or not _CLASS.fullmatch(name):
         raise UnsafeModelError(description, f"the class {name!r} is not one of sentence-transformers")
+
+
+def _check_weights(part: Path) -> None:
+    """Check that what will be loaded of a part, whatever else lies in its folder, is safetensors."""
+    if (part / _ADAPTER).exists():
+        raise UnsafeModelError(part / _ADAPTER, "an adapter names a model elsewhere; merge it into that model")
+    files: list[tuple[Path, object]] = []  # description and the file of weights that it names
+    named = _described(part / _CONFIG).get("transformers_weights")
+    if named is not None:
+        files.append((part / _CONFIG, str(named).removesuffix(".index.json")))
+    for index in sorted({_SHARDS} | ({named} if str(named).endswith(".index.json") else set())):
+        shards = _described(part / index, _MOST_SHARDS).get("weight_map", {})
+        files += [(part / index, shard) for shard in (shards.values() if isinstance(shards, dict) else [shards])]
+    for description, name in files:
+        if not isinstance(name, str) or not _SAFE_FILE.fullmatch(name):
+            problem = f"the weights {name!r:.80} are not a safetensors file in the same folder"
+            raise UnsafeModelError(description, problem)
+    pickled = sorted(file.name for file in part.glob("*") if file.suffix in _PICKLED)
+    if pickled and not any((part / name).is_file() for name in (named or _WEIGHTS, _WEIGHTS, _SHARDS)):
+        raise UnsafeModelError(part / pickled[0], "pickled weights can run code; convert them to safetensors")
+
+
+def _check_options(part: Path) -> None:
+    """Check the options that load a language model, and its activation function."""
+    for file in sorted(part.glob("sentence_*_config.json")):
+        content = _described(file)
+        if content.get("tokenizer_name_or_path") is not None:
+            raise UnsafeModelError(file, "its tokenizer lies elsewhere")
+        for option in [*(content.get("model_args") or ()), *(content.get("model_kwargs") or ())]:
+            if option not in _OPTIONS:
+                raise UnsafeModelError(file, f"the option {option!r:.80} is not one that a model may set")
+    config = _described(part / _CONFIG)
+    options = config.get("sentence_transformers")
+    named = options.get("activation_fn") if isinstance(options, dict) else None
+    for activation in filter(None, (named, config.get("sbert_ce_default_activation_function"))):
+        if not _ACTIVATION.fullmatch(str(activation)):
+            raise UnsafeModelError(part / _CONFIG, f"the activation {activation!r:.80} is not a class of torch.nn")
 
 
 def _described(path: Path, most: int = _MOST) -> Any:
@@ -159,10 +151,10 @@ def _described(path: Path, most: int = _MOST) -> Any:
         if path.stat().st_size > most:
             raise ValueError(f"{path.stat().st_size:,} bytes")
         content = parse_json(path.read_bytes())
+        if not isinstance(content, kind):
+            raise ValueError(f"a {type(content).__name__}")
     except (OSError, ValueError) as error:
         raise ModelFileError(path, f"no description of a text encoder ({error})") from error
-    if not isinstance(content, kind):
-        raise ModelFileError(path, "no description of a text encoder")
     return content
 
 

@@ -37,6 +37,7 @@ from .pairs import (
     Pairs,
     TrainingBatch,
     TrainingData,
+    batches_of,
     generator_of,
     make_batch,
     open_tensors,
@@ -119,11 +120,10 @@ class Trainer:
         text = self.text or TextEncoder(config.text.text_model, device=str(self.device), verbose=verbose)
         names = data.trained()  # validation posts remain unseen by the vocabulary and the starting weights
         with ProcessGroup(self.device) as group, RunFolder(checkpoint, group) as folder:
-            vocabulary = (
-                start.vocabulary
-                if start
-                else group.first(lambda: vocabulary_of((graphs[name] for name in names), config))
-            )
+            if start:
+                vocabulary = start.vocabulary
+            else:
+                vocabulary = group.first(lambda: vocabulary_of((graphs[name] for name in names), config))
             run = {
                 **config.choices(),
                 "vocabulary": vocabulary.hash,
@@ -137,16 +137,16 @@ class Trainer:
             )
             weights = start.weights() if start and state is None else None
             if state is None and start is None and config.text.features != "lookup":
-                made = tensors() if config.text.features == "text" or config.text.word_residual else None
-                arrays = () if made is None else (made[name] for name in names)
+                stored = tensors() if config.text.features == "text" or config.text.word_residual else None
+                arrays = () if stored is None else (stored[name] for name in names)
                 trained = (graphs[name] for name in names)
-                begun = group.first(lambda: starting_weights(config, vocabulary, trained, arrays, text))
-                weights = {**random_network(config, vocabulary).state_dict(), **begun}
+                initial = group.first(lambda: starting_weights(config, vocabulary, trained, arrays, text))
+                weights = {**random_network(config, vocabulary).state_dict(), **initial}
             training = PairTraining(config, vocabulary, data, group, weights)
             loop = training.loop(verbose)
             try:
                 if state is None or not loop.finished(state.history):
-                    training.read(tensors())
+                    training.tensors = tensors()
                 state = loop.train(folder, save_every)
             finally:
                 self.history = loop.history
@@ -168,14 +168,12 @@ class PairTraining:
         weights: Mapping[str, Tensor] | None = None,
     ) -> None:
         self.config, self.data, self.group, self.device = config, data, group, group.device
+        self.tensors: TensorStore  # set before the first batch is made
         encoder = random_network(config, vocabulary)
         if weights is not None:
             encoder.load_state_dict(dict(weights))
         self.encoder, self.loss = encoder.to(self.device), ContrastiveLoss(config).to(self.device)
         self.network = nn.ModuleDict({"encoder": self.encoder, "loss": self.loss})
-
-    def read(self, tensors: TensorStore) -> None:
-        self.tensors = tensors
 
     def loop(self, verbose: bool = False) -> TrainingLoop[PairBatch, TrainingBatch]:
         options, size = self.config.training, self.group.size
@@ -201,10 +199,10 @@ class PairTraining:
 
     def gradients(self, batch: TrainingBatch) -> float:
         """Compute the loss of a batch and the gradients of all parameters."""
-        whole = len(batch.parts) == 1
+        whole = len(batch.parts) == 1  # else each part is encoded again, for its gradient
         with torch.set_grad_enabled(whole):
-            own = [self._encode(part) for part in batch.parts]
-        rows = self._gather([part.detach() for part in own], batch).requires_grad_()
+            encoded = [self._encode(part) for part in batch.parts]
+        rows = self._gather([part.detach() for part in encoded], batch).requires_grad_()
         loss: Tensor = self.loss(Contrast.of(batch, rows))
         value = loss.item()
         if not math.isfinite(value):
@@ -212,21 +210,22 @@ class PairTraining:
         loss.backward()  # type: ignore[no-untyped-call]
         self.group.divide_gradients(self.network.parameters())
         first = sum(batch.rows[: self.group.rank])
-        for part, encoded in zip(batch.parts, own, strict=True):
-            again = encoded if whole else self._encode(part)
-            again.backward(rows.grad[first : first + len(encoded)])  # type: ignore[index, no-untyped-call]
-            first += len(encoded)
+        for part, part_rows in zip(batch.parts, encoded, strict=True):
+            with_gradient = part_rows if whole else self._encode(part)
+            with_gradient.backward(rows.grad[first : first + len(part_rows)])  # type: ignore[index, no-untyped-call]
+            first += len(part_rows)
         self.group.sum_gradients(self.network.parameters())
         return value
 
     def held_losses(self) -> tuple[float, float, float]:
         """Measure the mean loss of the validation pairs, without noise: the whole, and both parts unweighted."""
-        batches, losses, beta = self.data.validation_batches(self.config, self.group.size), [], self.loss.beta
-        for batch in prefetch(self._make, batches):
+        batches = batches_of(self.data.held, self.config.training.batch_size * self.group.size)
+        losses, beta = [], self.loss.beta
+        for batch in prefetch(lambda pairs: self._make((pairs, [])), batches):
             contrast = Contrast.of(batch, self._gather([self._encode(part) for part in batch.parts], batch))
             maxsim, document = self.loss.maxsim(contrast).item(), self.loss.document(contrast).item()
             losses.append((beta * maxsim + (1 - beta) * document, maxsim, document))
-        sizes = [len(pairs) for pairs, _ in batches]
+        sizes = list(map(len, batches))
         whole, maxsim, document = (
             sum(map(operator.mul, part, sizes)) / sum(sizes) for part in zip(*losses, strict=True)
         )
@@ -255,7 +254,7 @@ class PairTraining:
             rows: Tensor = self.encoder(graphs)
         return rows.float()
 
-    def _gather(self, own: list[Tensor], batch: TrainingBatch) -> Tensor:
+    def _gather(self, encoded: list[Tensor], batch: TrainingBatch) -> Tensor:
         """Concatenate the rows of all graphs of a batch, including other processes': float32 ``[r, d]``."""
         none = torch.zeros(0, self.config.projection, device=self.device)
-        return self.group.gather(torch.cat([none, *own]), batch.rows)
+        return self.group.gather(torch.cat([none, *encoded]), batch.rows)

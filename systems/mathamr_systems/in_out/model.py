@@ -34,9 +34,10 @@ from pyterrier_mathamr.model.saving import (
     SavedModel,
     check_new_folder,
     find_saved,
+    pack_weights,
     read_description,
+    read_weights,
 )
-from pyterrier_mathamr.model.weights import pack_weights, read_weights
 from pyterrier_mathamr.store import new_folder, signed
 
 from .graphs import FormulaGraphs, InOutOptions, NodeLabels, encoders, kinds_of

@@ -19,9 +19,8 @@ from pyterrier_mathamr import GraphBuilder, MathAMR, TextEncoder
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.model import bert, packed_bert
 from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError
-from pyterrier_mathamr.model.saving import find_folder
+from pyterrier_mathamr.model.saving import find_saved, pack_weights
 from pyterrier_mathamr.model.text_encoder import local_model
-from pyterrier_mathamr.model.weights import pack_weights
 
 PUBLISHED = "all-MiniLM-L6-v2"
 TEXTS = [
@@ -378,7 +377,7 @@ def test_another_precision_or_device_that_was_chosen_also_holds_for_queries():
 
 
 def test_the_matrix_of_a_model_of_text_is_checked_when_a_query_is_encoded(queries, tmp_path):
-    folder = shutil.copytree(find_folder("mathamr-plus-text"), tmp_path / "model")
+    folder = shutil.copytree(find_saved("mathamr-plus-text"), tmp_path / "model")
     asked = [queries[0]["query_graph"]]
     [usual] = MathAMR.from_pretrained(folder).encode_queries(asked)
 
