@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
@@ -29,7 +30,7 @@ from torch import Tensor, nn
 from pyterrier_mathamr._common.running.resources import keep_freed_memory
 
 from .batching import cpu_has, has_bfloat16
-from .packed_bert import SCALE, BertSize, Precision, Rows, read_weights, relative_buckets, renamed_weights
+from .packed_bert import SCALE, BertSize, Float32, Precision, read_weights, relative_buckets, renamed_weights
 
 _FLOAT16 = ("positions.", "segments.", "relative.")  # beginnings of names
 
@@ -45,15 +46,9 @@ class Linear(nn.Module):
         return F.linear(x, self.weight, self.bias)
 
 
-class Embedding(nn.Module):
-    """A table of vectors that are loaded."""
-
-    def __init__(self, rows: int, width: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(rows, width))
-
-    def forward(self, ids: Tensor) -> Tensor:
-        return F.embedding(ids, self.weight)
+def _table(rows: int, width: int) -> nn.Embedding:
+    """Make a table of vectors that are loaded, so that none are drawn."""
+    return nn.Embedding.from_pretrained(torch.empty(rows, width), freeze=False)
 
 
 class Attention(nn.Module):
@@ -96,13 +91,13 @@ class Bert(nn.Module):
 
     def __init__(self, size: BertSize) -> None:
         super().__init__()
-        self.words = Embedding(size.vocab_size, size.hidden_size)
-        self.positions = Embedding(size.max_position_embeddings, size.hidden_size)
-        self.segments = Embedding(size.type_vocab_size, size.hidden_size)
+        self.words = _table(size.vocab_size, size.hidden_size)
+        self.positions = _table(size.max_position_embeddings, size.hidden_size)
+        self.segments = _table(size.type_vocab_size, size.hidden_size)
         self.norm = nn.LayerNorm(size.hidden_size, eps=size.layer_norm_eps)
         self.layers = nn.ModuleList(Layer(size) for _ in range(size.num_hidden_layers))
         self.first_position, self.buckets = size.first_position, size.relative_attention_num_buckets
-        self.relative = Embedding(self.buckets, size.num_attention_heads) if self.buckets else None
+        self.relative = _table(self.buckets, size.num_attention_heads) if self.buckets else None
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Compute the states of texts.
@@ -161,7 +156,14 @@ def _onednn_product(codes: Tensor, scale: Tensor) -> Callable[[Tensor], Tensor]:
     """
     packed = torch.ops.onednn.qlinear_prepack(codes, None)
     weights = packed, scale, torch.zeros(len(codes), dtype=torch.int32), None  # zero points; no bias
-    plain = 1.0, 0, torch.float32, "none", [], ""  # scale, zero point and type of the output; nothing after it
+    plain: tuple[Any, ...] = (
+        1.0,
+        0,
+        torch.float32,
+        "none",
+        [],
+        "",
+    )  # scale, zero point and type of the output; nothing after it
 
     def product(rows: Tensor) -> Tensor:
         result: Tensor = torch.ops.onednn.qlinear_pointwise(rows, 1.0, 0, *weights, *plain)
@@ -293,13 +295,13 @@ class TorchBert:
             keep_freed_memory()
 
     @torch.inference_mode()
-    def words(self, ids: Sequence[int]) -> Rows:
+    def words(self, ids: Sequence[int]) -> Float32:
         """Return the input embeddings of pieces, float32 ``[l, d]``."""
-        embeddings: Rows = self._bert.words(torch.tensor(ids, device=self._device)).float().cpu().numpy()
+        embeddings: Float32 = self._bert.words(torch.tensor(ids, device=self._device)).float().cpu().numpy()
         return embeddings
 
     @torch.inference_mode()
-    def states(self, texts: Sequence[Sequence[int]]) -> list[Rows]:
+    def states(self, texts: Sequence[Sequence[int]]) -> list[Float32]:
         """Compute the states of texts, each float32 ``[l, d]``; they are padded to the longest."""
         lengths, longest = torch.tensor(list(map(len, texts))), max(map(len, texts))
         padded = torch.tensor([[*ids, *[0] * (longest - len(ids))] for ids in texts])

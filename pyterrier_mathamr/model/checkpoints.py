@@ -13,10 +13,8 @@ Nothing is pickled.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import importlib.util
-import io
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -26,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -144,11 +143,9 @@ class Checkpoint(StoredArtifact):
             job.add(Content(files={_FILE: scratch}, count=1))
             job.commit({"run": dict(run), **progress})
         replace_file(self.folder / "history.json", (json.dumps(epochs, indent=2) + "\n").encode())
-        table = io.StringIO()
-        writer = csv.DictWriter(table, [each.name for each in dataclasses.fields(EpochRecord)], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(epochs)
-        replace_file(self.folder / "history.csv", table.getvalue().encode())
+        table = pd.DataFrame(epochs, columns=[column.name for column in dataclasses.fields(EpochRecord)])
+        text = table.to_csv(index=False, na_rep="nan", lineterminator="\n")
+        replace_file(self.folder / "history.csv", text.encode())
 
     def read(self, run: Mapping[str, Any]) -> TrainingState | None:
         try:

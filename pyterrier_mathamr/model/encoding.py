@@ -53,14 +53,11 @@ from pyterrier_mathamr.graph import (
 from .batching import batches_by_size
 from .config import MathAMRConfig
 from .packed_bert import PackedEncoder
-from .text_encoder import TextEncoder, TokenNetwork, unit_rows
+from .text_encoder import Float16, TextEncoder, TokenNetwork, unit_rows
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
-
-Features = npt.NDArray[np.float16]
-"""float16 ``[rows, width]`` of one post."""
 
 Embeddings = npt.NDArray[np.float32]
 """float32 ``[n, d]`` with rows of unit length: formulas in order, sentences in order, the document last."""
@@ -119,8 +116,8 @@ class PostSegments(NamedTuple):
     segments: Segments
 
 
-def window_features(posts: Sequence[PostSegments], width: int, text: TextEncoder) -> list[Features]:
-    """Encode posts in windows; a post that the encoder's cache knows is not encoded again."""
+def window_features(posts: Sequence[PostSegments], width: int, text: TextEncoder) -> list[Float16]:
+    """Encode posts in windows, except those in the encoder's cache: float16 ``[rows, width]`` of each post."""
     keys = [repr(tuple(post)) for post in posts]
     distinct = dict(zip(keys, posts, strict=True))
     known = text.kept(
@@ -132,7 +129,7 @@ def window_features(posts: Sequence[PostSegments], width: int, text: TextEncoder
     return features
 
 
-def _encode_windows(posts: Sequence[PostSegments], text: TextEncoder) -> list[Features]:
+def _encode_windows(posts: Sequence[PostSegments], text: TextEncoder) -> list[Float16]:
     """Encode posts, each float16 ``[rows, d_text]``."""
     network = text.tokens
     offsets = np.cumsum([0, *(len(post.kinds) + 1 for post in posts)])  # the last row of each is its document

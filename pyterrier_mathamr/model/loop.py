@@ -74,18 +74,18 @@ class TrainingLoop(Generic[Item, Batch]):
         batches: the items of an epoch, counted from 1; the same for the same epoch, also in a resumed run.
         loss: of a batch: a scalar with gradient. Or a float, if it has already set the gradients.
         epochs: the maximum.
-        make: makes a batch of an item, of the epoch and the number of the batch (from 1). It runs in a background
-            thread, ahead of time. By default an item is a batch.
+        make: makes a batch of an item, the epoch and the number of the batch (from 1), in a background thread, ahead of
+            time. By default an item is a batch.
         size: the weight of a batch in the mean loss of an epoch.
-        rate: the learning rate before a batch, of the epoch, the number of the batch (from 0) and the number of batches
-            in this epoch; by default the optimizer's.
+        rate: the learning rate before a batch, of the epoch, the number of the batch (from 0) and their number in this
+            epoch; by default the optimizer's.
         clip: the largest norm of all gradients.
         validate: measures an epoch, given its mean training loss, with the network in evaluation mode. The weights of
             the epoch with the lowest ``deciding`` are kept; without ``validate``, of the last epoch.
         patience: epochs without a lower ``deciding`` before training stops; ``None`` trains all epochs.
         dropout: put the network into training mode.
-        seed: of torch's generator, for dropout; its state is saved and the caller's generator restored. Without it,
-            the generator is not touched: nothing may draw from it.
+        seed: of torch's generator, for dropout; its state is saved and the caller's restored. Without it, nothing may
+            draw from the generator.
         describe: describes a batch, for the error about a loss that is not finite.
         name: the name of the trained part, if a model is trained in several parts.
         group: the processes that train together; only the first shows progress.

@@ -42,7 +42,7 @@ from .text_encoder import TextEncoder, encoder_of, unit_rows
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from .packed_bert import Rows
+    from .packed_bert import Float32
     from .transformers import DocEncoder, GraphRows, QueryEncoder, TextScorer
 
 
@@ -271,10 +271,10 @@ class MathAMR(SavedModel):
         return [unit_rows(np.asarray(post.features, np.float32) @ self._projection.T) for post in posts]
 
     @cached_property
-    def _projection(self) -> Rows:
+    def _projection(self) -> Float32:
         """P of a model of only text (:mod:`.networks`), float32 ``[d_p, d_text]``."""
         if self._weights is not None:
-            projection: Rows = self._weights["text.project.weight"].detach().float().cpu().numpy()
+            projection: Float32 = self._weights["text.project.weight"].detach().float().cpu().numpy()
             return projection
         folder, manifest = self._source()
         return read_projection(folder / WEIGHTS, manifest)

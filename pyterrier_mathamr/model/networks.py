@@ -31,7 +31,7 @@ Features from a text encoder (not in the paper) add to this network or replace i
     words      yes             ≥ 1      BagEncoder        row = unit(P b) + s_k unit(z)       b: its bag of words
     words      yes             0        BagsAlone         row = unit(P b)
     text       –               ≥ 1      TextRowEncoder    row = unit(P x) + s_k unit(z)       x: text, see ``encoding``
-    text       –               0        TextAlone         row = unit(P x)
+    text       –               0        TextVectors       row = unit(P x)
 
 s_k, one number for each kind of row, starts at 0. P of text starts as the principal directions of the training texts,
 or as the identity if the width is unchanged: with ``projection=text_dimension`` an untrained model is the text encoder
@@ -49,6 +49,7 @@ from __future__ import annotations
 import html
 import inspect
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -168,12 +169,7 @@ class RelationalLayer(nn.Module):
         self.conv = _new_convolution(config, num_relations)
 
     def forward(
-        self,
-        h: Tensor,
-        batch: GraphBatch,
-        plan: RelationPlan,
-        attributes: Tensor | None,
-        targets: Tensor | None = None,
+        self, h: Tensor, batch: GraphBatch, plan: RelationPlan, attributes: Tensor | None, targets: Tensor | None = None
     ) -> Tensor:
         x = self.norm(h)  # [N, d]
         if isinstance(self.conv, RelationalGraphConv):
@@ -269,18 +265,6 @@ class TextVectors(nn.Module):
         return F.normalize(self.project(features_of(batch, self.width)), dim=1)
 
 
-class TextAlone(nn.Module):
-    """The network of ``features='text'`` without layers: row = unit(P x)."""
-
-    def __init__(self, config: MathAMRConfig) -> None:
-        super().__init__()
-        self.text = TextVectors(config)
-
-    def forward(self, batch: GraphBatch) -> Tensor:
-        rows: Tensor = self.text(batch)
-        return rows
-
-
 class TextRowEncoder(Encoder):
     """The paper's encoder with text in the first states and in the rows."""
 
@@ -359,8 +343,10 @@ def bags_of(labels: Tensor, batch: GraphBatch) -> Tensor:
 
 def network(config: MathAMRConfig, num_labels: int, num_relations: int) -> nn.Module:
     text = config.text
+    if config.text_alone:
+        return nn.Sequential(OrderedDict(text=TextVectors(config)))  # named as in TextRowEncoder
     if text.features == "text":
-        return TextAlone(config) if config.text_alone else TextRowEncoder(config, num_labels, num_relations)
+        return TextRowEncoder(config, num_labels, num_relations)
     if text.word_residual:
         return BagsAlone(config, num_labels) if config.layers == 0 else BagEncoder(config, num_labels, num_relations)
     return Encoder(config, num_labels, num_relations)

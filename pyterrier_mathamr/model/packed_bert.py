@@ -31,7 +31,7 @@ from .batching import batches_by_size
 if TYPE_CHECKING:
     from .bert import TorchBert
 
-Rows = npt.NDArray[np.float32]
+Float32 = npt.NDArray[np.float32]
 
 Precision = Literal["float32", "bfloat16", "int8"]
 """Of the products with weights; states are float32, or bfloat16 with ``bfloat16``."""
@@ -106,7 +106,7 @@ _ATTENTION_NAMES = {  # of BERT, of MPNet
 }
 
 
-def renamed_weights(weights: Mapping[str, Weight], size: BertSize) -> dict[str, Rows]:
+def renamed_weights(weights: Mapping[str, Weight], size: BertSize) -> dict[str, Float32]:
     """Rename the weights of a ``BertModel`` or ``MPNetModel`` of transformers."""
     renamed = {"segments.weight": np.zeros((1, weights[f"{_NAMES['words']}.weight"].shape[1]), np.float32)}
     is_mpnet = bool(size.relative_attention_num_buckets)
@@ -171,7 +171,7 @@ class PackedBert:
         scales = {name.removesuffix(SCALE): packed.pop(name).astype(np.float32) for name in [*packed] if SCALE in name}
         self._words = packed.pop("words.weight")
         self._word_scales = scales.pop("words.weight", np.ones(len(self._words), np.float32))
-        self._weights: dict[str, Rows] = {}
+        self._weights: dict[str, Float32] = {}
         for name, weight in packed.items():
             if name.startswith("layers.") and weight.ndim == 2:  # as [in, out], by which products are faster
                 scale = scales.get(name, np.float32(1))
@@ -179,17 +179,17 @@ class PackedBert:
             else:
                 self._weights[name] = weight.astype(np.float32)
 
-    def words(self, ids: Sequence[int]) -> Rows:
+    def words(self, ids: Sequence[int]) -> Float32:
         """Return the input embeddings of pieces, float32 ``[l, d]``."""
-        embeddings: Rows = self._words[ids] * self._word_scales[ids, None]
+        embeddings: Float32 = self._words[ids] * self._word_scales[ids, None]
         return embeddings
 
-    def states(self, texts: Sequence[Sequence[int]]) -> list[Rows]:
+    def states(self, texts: Sequence[Sequence[int]]) -> list[Float32]:
         """Compute the states of texts, each float32 ``[l, d]``, given their pieces, special ones included."""
         with one_blas_thread():
             return [self._states(ids) for ids in texts]
 
-    def _states(self, ids: Sequence[int]) -> Rows:
+    def _states(self, ids: Sequence[int]) -> Float32:
         positions = self._weights["positions.weight"][self._size.first_position :][: len(ids)]
         x = self._norm(self.words(ids) + positions + self._weights["segments.weight"][0], "norm")
         bias = None
@@ -203,27 +203,27 @@ class PackedBert:
             x = self._norm(x + self._linear(inner, f"{layer}down"), f"{layer}norm")
         return x
 
-    def _linear(self, x: Rows, name: str) -> Rows:
-        product: Rows = x @ self._weights[f"{name}.weight"]
+    def _linear(self, x: Float32, name: str) -> Float32:
+        product: Float32 = x @ self._weights[f"{name}.weight"]
         product += self._weights[f"{name}.bias"]
         return product
 
-    def _norm(self, states: Rows, name: str) -> Rows:
-        x: Rows = np.subtract(states, states.mean(axis=1, keepdims=True))
+    def _norm(self, states: Float32, name: str) -> Float32:
+        x: Float32 = np.subtract(states, states.mean(axis=1, keepdims=True))
         variance = np.einsum("ij,ij->i", x, x) / x.shape[1]
         x /= np.sqrt(variance + self._size.layer_norm_eps)[:, None]
         x *= self._weights[f"{name}.weight"]
         x += self._weights[f"{name}.bias"]
         return x
 
-    def _attention(self, qkv: Rows, bias: Rows | None) -> Rows:
+    def _attention(self, qkv: Float32, bias: Float32 | None) -> Float32:
         """Mix the values of pieces by softmax(Q Kᵀ / √d_h + bias) in each head: ``[l, 3 d]`` to ``[l, d]``."""
         length, heads = len(qkv), self._size.num_attention_heads
         q, k, v = qkv.reshape(length, 3, heads, -1).transpose(1, 2, 0, 3)  # each [h, l, d / h]
         mixed = np.empty((length, heads, q.shape[-1]), np.float32)
         q = q * np.float32(q.shape[-1] ** -0.5)
         for some in _blocks(heads, length * length):
-            weights: Rows = q[some] @ k[some].transpose(0, 2, 1)
+            weights: Float32 = q[some] @ k[some].transpose(0, 2, 1)
             if bias is not None:
                 weights += bias[some]
             np.subtract(weights, weights.max(axis=2, keepdims=True), out=weights)
@@ -247,7 +247,7 @@ _ERF = 1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592
 _NEAR = 0.3275911
 
 
-def gelu(x: Rows) -> Rows:
+def gelu(x: Float32) -> Float32:
     """Replace x by x Φ(x), with erf to 1.5e-7 by Abramowitz and Stegun, 7.1.26, as numpy has none."""
     for some in _blocks(len(x), x.shape[1]):
         part = x[some]
@@ -316,11 +316,11 @@ class PackedEncoder:
         encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         return [Pieces.of(encoding.ids, encoding.offsets) for encoding in encodings]
 
-    def states(self, texts: Sequence[Sequence[int]]) -> list[Rows]:
+    def states(self, texts: Sequence[Sequence[int]]) -> list[Float32]:
         """Compute the states of texts, each float32 ``[pieces and two special ones, d]``."""
         return self.network.states([[self.head, *ids, self.tail] for ids in texts])
 
-    def encode(self, texts: Sequence[str]) -> Rows:
+    def encode(self, texts: Sequence[str]) -> Float32:
         """Average the states of each text, cut to the longest length: float32 ``[n, d]``."""
         ids = [text.ids[: self.room] for text in self.pieces(texts)]
         means = np.zeros((len(ids), self.width), np.float32)
@@ -329,7 +329,7 @@ class PackedEncoder:
                 means[i] = states.mean(axis=0)
         return means
 
-    def word_vectors(self, words: Sequence[str]) -> Rows:
+    def word_vectors(self, words: Sequence[str]) -> Float32:
         """Average the input embeddings of the pieces of each word: float32 ``[n, d]``, zeros without pieces."""
         vectors = np.zeros((len(words), self.width), np.float32)
         for i, word in enumerate(self.pieces(words)):

@@ -356,9 +356,9 @@ def _grouped(rows: Tensor, weights: Tensor, plan: RelationPlan) -> Tensor:
     product = _grouped_mm(rows, weights, plan.ends)
     if product is not None:
         return product
-    out = rows.new_empty(rows.size(0), weights.size(2))
+    out, sizes = rows.new_empty(rows.size(0), weights.size(2)), list(plan.sizes)
     # all views at once are cheaper than slices
-    for part, matrix, target in zip(rows.split(plan.sizes), weights.unbind(), out.split(plan.sizes), strict=True):
+    for part, matrix, target in zip(torch.split(rows, sizes), weights.unbind(), torch.split(out, sizes), strict=True):
         torch.mm(part, matrix, out=target)
     return out
 
@@ -371,8 +371,8 @@ def _grouped_outer(left: Tensor, right: Tensor, plan: RelationPlan) -> Tensor:
     product = _grouped_mm(left, right, plan.ends, transposed=True)
     if product is not None:
         return product
-    out = left.new_empty(len(plan.sizes), left.size(1), right.size(1))
-    for part, target, other in zip(left.split(plan.sizes), out.unbind(), right.split(plan.sizes), strict=True):
+    out, sizes = left.new_empty(len(plan.sizes), left.size(1), right.size(1)), list(plan.sizes)
+    for part, target, other in zip(torch.split(left, sizes), out.unbind(), torch.split(right, sizes), strict=True):
         torch.mm(part.t(), other, out=target)
     return out
 

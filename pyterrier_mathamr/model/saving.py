@@ -34,7 +34,7 @@ from pyterrier_mathamr.store.hub import card, download, first_line, split_branch
 
 from .config import RELATIONAL_CONV, MathAMRConfig, conv_name, is_known_conv
 from .errors import ModelFileError, ModelNotFoundError, UnsafeModelError
-from .packed_bert import Rows
+from .packed_bert import Float32
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -303,7 +303,7 @@ def _shapes_of(build: Callable[[], nn.Module]) -> dict[str, tuple[int, ...]]:
         return {name: tuple(tensor.shape) for name, tensor in build().state_dict().items()}
 
 
-def read_projection(path: Path, manifest: ModelManifest) -> Rows:
+def read_projection(path: Path, manifest: ModelManifest) -> Float32:
     """Read the only matrix of a model of only text, float32 ``[projection, text_dimension]``, without torch."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
@@ -317,7 +317,7 @@ def read_projection(path: Path, manifest: ModelManifest) -> Rows:
         raise other_shapes(path, CONFIG)
     if not np.isfinite(weights[name]).all():
         raise _not_finite(path, name)
-    projection: Rows = weights[name].astype(np.float32)
+    projection: Float32 = weights[name].astype(np.float32)
     return projection
 
 

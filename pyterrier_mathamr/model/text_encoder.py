@@ -34,7 +34,7 @@ from pyterrier_mathamr.store.hub import first_line
 from .batching import choose_device, has_bfloat16
 from .config import MathAMRConfig
 from .errors import ModelFileError, ModelNotFoundError, UnsafeModelError
-from .packed_bert import BUNDLED_ENCODER, BUNDLED_FOLDER, PACKED, PackedBert, PackedEncoder, Pieces, Precision, Rows
+from .packed_bert import BUNDLED_ENCODER, BUNDLED_FOLDER, PACKED, Float32, PackedBert, PackedEncoder, Pieces, Precision
 
 if TYPE_CHECKING:
     import torch
@@ -289,7 +289,7 @@ def _how_to_get(name: str) -> str:
     return "Without network, give the path of a copy"
 
 
-Vector = npt.NDArray[np.float16]
+Float16 = npt.NDArray[np.float16]
 _BLOCK = 1024  # texts between two writes to the cache
 _RECENT = 1 << 16  # vectors that stay in memory: 50 MB of 384 numbers each
 
@@ -328,7 +328,7 @@ class TokenNetwork:
         encodings = self._tokenizer(list(texts), **options)
         return [Pieces.of(*text) for text in zip(encodings["input_ids"], encodings["offset_mapping"], strict=True)]
 
-    def states(self, texts: Sequence[Sequence[int]]) -> list[Rows]:
+    def states(self, texts: Sequence[Sequence[int]]) -> list[Float32]:
         """Compute the states of texts, which are padded to the longest."""
         import torch
 
@@ -387,7 +387,7 @@ class TextEncoder(ByParameters):
         self.model = str(model) if isinstance(model, Path) else model
         self.cache, self.device, self.batch_size = cache, device, batch_size
         self.precision, self.verbose = precision, verbose
-        self._recent: OrderedDict[bytes, Vector] = OrderedDict()
+        self._recent: OrderedDict[bytes, Float16] = OrderedDict()
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the network of a model that is given by name; it is loaded again."""
@@ -459,15 +459,12 @@ class TextEncoder(ByParameters):
         return np.stack([known[text] for text in texts]) if known else np.zeros((0, 0), np.float16)
 
     def kept(
-        self, form: str, texts: Sequence[str], block: int, encode: Callable[[list[str]], Sequence[Vector]]
-    ) -> dict[str, Vector]:
-        """Return an array for each of some distinct texts, flat, and compute the unknown ones.
+        self, form: str, texts: Sequence[str], block: int, encode: Callable[[list[str]], Sequence[Float16]]
+    ) -> dict[str, Float16]:
+        """Return an array for each of some distinct texts, flat, and compute the unknown ones, the longest text first.
 
-        Args:
-            form: the name of the array, if it is not the vector of the whole text.
-            texts: distinct texts.
-            block: texts computed between two writes to the cache.
-            encode: computes the arrays of a block, the longest text first.
+        ``form`` names the array, if it is not the vector of the whole text; the cache is written after each ``block``
+        of texts.
         """
         prefix = f"{self.name}{form}\0"
         keys = {
@@ -533,7 +530,7 @@ class TextEncoder(ByParameters):
         """Whether the weights are packed, so that there is no loss in computing with int8."""
         return self._folder is not None and (self._folder / PACKED).is_file()
 
-    def _vectors(self, texts: list[str]) -> list[Vector]:
+    def _vectors(self, texts: list[str]) -> list[Float16]:
         """Encode a block of distinct texts, the longest first."""
         of_library = isinstance(self.model, str) and not self._folder
         options = {"batch_size": self.batch_size, "show_progress_bar": False} if of_library else {}
