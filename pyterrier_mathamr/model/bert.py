@@ -48,7 +48,8 @@ class Linear(nn.Module):
 
 def _table(rows: int, width: int) -> nn.Embedding:
     """Make a table of vectors that are loaded, so that none are drawn."""
-    return nn.Embedding.from_pretrained(torch.empty(rows, width), freeze=False)
+    table: nn.Embedding = nn.Embedding.from_pretrained(torch.empty(rows, width), freeze=False)  # type: ignore[no-untyped-call]
+    return table
 
 
 class Attention(nn.Module):

@@ -341,10 +341,13 @@ class MathAMRConfig(Options):
         for name in rules(MathAMRConfig):
             object.__setattr__(self, name, given[name])
         for name, cls in _GROUPS.items():
-            group = given[name] if given[name] is not None else {}
-            if not isinstance(group, cls | Mapping):
+            group = given[name]
+            if isinstance(group, cls):
+                options = {option: getattr(group, option) for option in rules(cls)}
+            elif isinstance(group, Mapping | None):
+                options = {**(group or {})}
+            else:
                 raise ConfigError(name, group, f"{cls.__name__}(…) or a mapping of options")
-            options = {option: getattr(group, option) for option in rules(cls)} if isinstance(group, cls) else {**group}
             options |= {option: value for option, value in flat.items() if _GROUP_OF[option] == name}
             if unknown := sorted(set(options) - set(rules(cls))):
                 raise ConfigError(f"options of {name}", unknown, ", ".join(rules(cls)))

@@ -12,7 +12,6 @@ on the processor::
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,17 +66,20 @@ def exact_maxsim(
         return np.where(filled | (len(query) == 0), 0.0, -np.inf)
     wide_query, weights = query.astype(np.float64), np.ones(len(query)) if weights is None else weights
     ends, width = np.concatenate([[0], offsets[1:][filled]]), rows.shape[1]
-    scored, memory = [], np.empty((0, width))
+    scored, memory, first = [], np.empty((0, width)), 0
     with one_blas_thread():
-        for first, last in _blocks(ends, _BLOCK // max(width, 1)):
-            start, end = int(ends[first]), int(ends[last])
-            if end - start > len(memory):
-                memory = np.empty((end - start, width))
-            wide = memory[: end - start]
-            np.copyto(wide, rows[start:end])
-            wide_scales = None if scales is None else scales[start:end].astype(np.float64)
-            bounds = ends[first : last + 1] - start
+        while first < len(ends) - 1:  # a block of documents, of at most so many rows, at least one document
+            end = ends[first] + _BLOCK // max(width, 1)
+            last = max(int(np.searchsorted(ends, end, side="right")) - 1, first + 1)
+            block = slice(int(ends[first]), int(ends[last]))
+            bounds = ends[first : last + 1] - ends[first]
+            if bounds[-1] > len(memory):
+                memory = np.empty((int(bounds[-1]), width))
+            wide = memory[: bounds[-1]]
+            np.copyto(wide, rows[block])
+            wide_scales = None if scales is None else scales[block].astype(np.float64)
             scored.append(_scores(wide_query, weights, blend or 0.0, wide, wide_scales, bounds))
+            first = last
     scores = np.full(len(filled), -np.inf)
     scores[filled] = np.concatenate(scored)
     return scores
@@ -95,15 +97,6 @@ def check_ragged(
     spans = offsets.ndim == 1 and len(offsets) > 0 and int(offsets[0]) == 0 and int(offsets[-1]) == len(rows)
     if not spans or bool((offsets[1:] < offsets[:-1]).any()):
         raise ModelError(f"offsets has shape {tuple(offsets.shape)}; expected [m + 1], from 0 up to {len(rows)}.")
-
-
-def _blocks(ends: Numbers, rows: int) -> Iterator[tuple[int, int]]:
-    """Cut documents into blocks of at most so many rows, at least one document each."""
-    first = 0
-    while first < len(ends) - 1:
-        last = max(int(np.searchsorted(ends, ends[first] + rows, side="right")) - 1, first + 1)
-        yield first, last
-        first = last
 
 
 def _scores(

@@ -359,11 +359,6 @@ class ProcessGroup:
             parameter.grad = part.view_as(parameter)
 
 
-def is_first() -> bool:
-    """Return whether this process writes: it is process 0, or was not started by ``torchrun``."""
-    return int(os.environ.get("RANK", "0")) == 0
-
-
 def local_device(name: str | None) -> torch.device:
     """Choose a device; each process that ``torchrun`` started gets its own GPU."""
     if name in (None, "cuda") and torch.cuda.is_available() and "LOCAL_RANK" in os.environ:
@@ -389,11 +384,12 @@ def train_and_save(output: Path, train: Callable[[Path], Trained]) -> Trained:
     """
     check_new_folder(output, "output")
     state = output.with_name(f"{output.name}.training")
-    if is_first():
+    writes = int(os.environ.get("RANK", "0")) == 0  # process 0, or not started by torchrun
+    if writes:
         with writer_lock(state.absolute()):
             pass  # fail before anything is computed if another process trains here, or nothing can be written
     model = train(state)
-    if is_first():
+    if writes:
         model.save(output)
         for name in ("history.csv", "losses.png"):
             if (state / name).exists():

@@ -92,7 +92,7 @@ class InitialState(nn.Module):
         self.maps = nn.ModuleList(nn.Linear(config.hidden, config.hidden) for _ in range(maps))
 
     def forward(self, batch: GraphBatch) -> Tensor:
-        state = self.labels(batch.nodes)  # [N, d]
+        state: Tensor = self.labels(batch.nodes)  # [N, d]
         with_node = batch.is_virtual[batch.virtual]  # without virtual nodes, the rows are content nodes
         nodes, kinds = batch.virtual[with_node], batch.kinds[with_node]
         if self.value != "mean":

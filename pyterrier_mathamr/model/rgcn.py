@@ -224,7 +224,7 @@ class RelationalGraphConv(nn.Module):
         self.comp = None if num_bases is None else nn.Parameter(torch.empty(num_relations, num_bases))
         self.root = nn.Parameter(torch.empty(in_channels, out_channels)) if root_weight else None
         self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
-        self._composed: tuple[tuple[int, ...], Tensor] | None = None
+        self._composed: tuple[object, Tensor] | None = None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -283,7 +283,7 @@ class RelationalGraphConv(nn.Module):
         if self.training or torch.is_grad_enabled():
             chosen = self.comp.index_select(0, relations) @ self.weight.flatten(1)
             return chosen.view(-1, self.in_channels, self.out_channels)
-        stamp = tuple(number for p in (self.comp, self.weight) for number in (id(p), p._version, p.data_ptr()))
+        stamp = _stamp(self.comp), _stamp(self.weight)
         if self._composed is None or self._composed[0] != stamp:
             composed = (self.comp @ self.weight.flatten(1)).view(-1, self.in_channels, self.out_channels)
             if composed.dtype != self.weight.dtype:  # under autocast, and not for a call without
@@ -302,6 +302,11 @@ class RelationalGraphConv(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, num_relations={self.num_relations}, bases={self.num_bases}"
+
+
+def _stamp(parameter: Tensor) -> tuple[int, int, int]:
+    """Identify a tensor's values; its counter of changes in place is private to torch, the same in 2.6 and 2.13."""
+    return id(parameter), parameter._version, parameter.data_ptr()
 
 
 class _RelationalSum(torch.autograd.Function):

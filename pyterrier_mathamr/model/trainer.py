@@ -197,6 +197,17 @@ class PairTraining:
             verbose=verbose,
         )
 
+    def _rate(self, epoch: int, number: int, batches: int) -> float:
+        """Return the learning rate on the cosine from ``learning_rate`` to ``min_learning_rate``."""
+        options = self.config.training
+        done = ((epoch - 1) * batches + number) / (options.epochs * batches)
+        low, high = options.min_learning_rate, options.learning_rate
+        return low + (high - low) * (1 + math.cos(math.pi * done)) / 2
+
+    def _make(self, batch: PairBatch, noise: torch.Generator | None = None) -> TrainingBatch:
+        options, group = self.config.training, self.group
+        return make_batch(batch, self.tensors, self.data.answers, options, noise, group.rank, group.size)
+
     def gradients(self, batch: TrainingBatch) -> float:
         """Compute the loss of a batch and the gradients of all parameters."""
         whole = len(batch.parts) == 1  # else each part is encoded again, for its gradient
@@ -217,6 +228,23 @@ class PairTraining:
         self.group.sum_gradients(self.network.parameters())
         return value
 
+    def _encode(self, graphs: GraphBatch) -> Tensor:
+        graphs = graphs.to(self.device)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.training.precision == "bf16"):
+            rows: Tensor = self.encoder(graphs)
+        return rows.float()
+
+    def _gather(self, encoded: list[Tensor], batch: TrainingBatch) -> Tensor:
+        """Concatenate the rows of all graphs of a batch, including other processes': float32 ``[r, d]``."""
+        none = torch.zeros(0, self.config.projection, device=self.device)
+        return self.group.gather(torch.cat([none, *encoded]), batch.rows)
+
+    def _validate(self, mean: float) -> Validation:
+        """Validate; without validation pairs, the training loss decides."""
+        whole, maxsim, document = self.held_losses() if len(self.data.held) > 1 else (mean, mean, mean)
+        deciding = {"loss": whole, "maxsim": maxsim, "document": document}[self.config.training.stop_by]
+        return Validation(whole, deciding, maxsim, document, self.loss.temperature.item())
+
     def held_losses(self) -> tuple[float, float, float]:
         """Measure the mean loss of the validation pairs, without noise: the whole, and both parts unweighted."""
         batches = batches_of(self.data.held, self.config.training.batch_size * self.group.size)
@@ -230,31 +258,3 @@ class PairTraining:
             sum(map(operator.mul, part, sizes)) / sum(sizes) for part in zip(*losses, strict=True)
         )
         return whole, maxsim, document
-
-    def _validate(self, mean: float) -> Validation:
-        """Validate; without validation pairs, the training loss decides."""
-        whole, maxsim, document = self.held_losses() if len(self.data.held) > 1 else (mean, mean, mean)
-        deciding = {"loss": whole, "maxsim": maxsim, "document": document}[self.config.training.stop_by]
-        return Validation(whole, deciding, maxsim, document, self.loss.temperature.item())
-
-    def _make(self, batch: PairBatch, noise: torch.Generator | None = None) -> TrainingBatch:
-        options, group = self.config.training, self.group
-        return make_batch(batch, self.tensors, self.data.answers, options, noise, group.rank, group.size)
-
-    def _rate(self, epoch: int, number: int, batches: int) -> float:
-        """Return the learning rate on the cosine from ``learning_rate`` to ``min_learning_rate``."""
-        options = self.config.training
-        done = ((epoch - 1) * batches + number) / (options.epochs * batches)
-        low, high = options.min_learning_rate, options.learning_rate
-        return low + (high - low) * (1 + math.cos(math.pi * done)) / 2
-
-    def _encode(self, graphs: GraphBatch) -> Tensor:
-        graphs = graphs.to(self.device)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.training.precision == "bf16"):
-            rows: Tensor = self.encoder(graphs)
-        return rows.float()
-
-    def _gather(self, encoded: list[Tensor], batch: TrainingBatch) -> Tensor:
-        """Concatenate the rows of all graphs of a batch, including other processes': float32 ``[r, d]``."""
-        none = torch.zeros(0, self.config.projection, device=self.device)
-        return self.group.gather(torch.cat([none, *encoded]), batch.rows)
