@@ -58,10 +58,10 @@ Batch = TypeVar("Batch")
 class Validation(NamedTuple):
     """Measurements after an epoch, for its :class:`EpochRecord`; NaN if a model lacks one."""
 
-    loss: float
+    validation_loss: float
     deciding: float  # stops training and chooses the epoch; lower is better
-    maxsim: float = math.nan
-    document: float = math.nan
+    validation_maxsim: float = math.nan
+    validation_document: float = math.nan
     temperature: float = math.nan
 
 
@@ -122,6 +122,7 @@ class TrainingLoop(Generic[Item, Batch]):
         self.describe, self.name = describe, name
         self.verbose = verbose and (group is None or group.rank == 0)
         self.history: tuple[EpochRecord, ...] = ()
+        self._losses: list[float] = []  # before each step so far
         self._heap = Heap()
         self._device = next(network.parameters()).device
         names = {id(parameter): name for name, parameter in network.named_parameters()}
@@ -143,19 +144,19 @@ class TrainingLoop(Generic[Item, Batch]):
                 self._restore(state)
             self.history = state.history if state else ()
             best = (state.best if state else {}) or self._weights()
-            losses = list(state.losses) if state else []
+            self._losses = list(state.losses) if state else []
             try:
                 while state is None or not self.finished(state.history):
                     done, saved = state.unfinished if state else EpochProgress(), time.monotonic()
-                    for done in self.epoch(len(self.history) + 1, done, losses):  # noqa: B020 - continues from it
+                    for done in self.epoch(len(self.history) + 1, done):  # noqa: B020 - continues from it
                         if folder and time.monotonic() - saved >= save_every:
-                            folder.save(self._state(best, done, losses))
+                            folder.save(self._state(best, done))
                             saved = time.monotonic()
                     record = self._record(len(self.history) + 1, done)
                     if self.validate is None or all(record.deciding < earlier.deciding for earlier in self.history):
                         best = self._weights()
                     self.history = (*self.history, record)
-                    state = self._state(best, EpochProgress(), losses)
+                    state = self._state(best, EpochProgress())
                     self._heap.trim()
                     if folder:
                         folder.save(state)
@@ -170,7 +171,7 @@ class TrainingLoop(Generic[Item, Batch]):
             return bool(losses)
         return self.patience is not None and len(losses) - 1 - losses.index(min(losses)) >= self.patience
 
-    def epoch(self, epoch: int, done: EpochProgress, losses: list[float] | None = None) -> Iterator[EpochProgress]:
+    def epoch(self, epoch: int, done: EpochProgress) -> Iterator[EpochProgress]:
         """Train on the rest of an epoch, and yield the progress after each batch."""
         items, make = self.batches(epoch), self.make
         rest = range(done.batches, len(items))
@@ -188,8 +189,7 @@ class TrainingLoop(Generic[Item, Batch]):
                 for group in self.optimizer.param_groups:
                     group["lr"] = self.rate(epoch, i, len(items))
             loss = self._step(epoch, i + 1, batch)
-            if losses is not None:
-                losses.append(loss)
+            self._losses.append(loss)
             done = EpochProgress(
                 batches=i + 1,
                 pairs=done.pairs + self.size(batch),
@@ -229,14 +229,10 @@ class TrainingLoop(Generic[Item, Batch]):
         record = EpochRecord(
             epoch=epoch,
             loss=mean,
-            validation_loss=measured.loss,
-            temperature=measured.temperature,
             learning_rate=float(self.optimizer.param_groups[0]["lr"]),
             seconds=seconds,
             waiting=done.waited / seconds,
-            validation_maxsim=measured.maxsim,
-            validation_document=measured.document,
-            deciding=measured.deciding,
+            **measured._asdict(),
         )
         _LOG.info("%s: loss %.4f, validation %.4f", self._title(epoch), record.loss, record.validation_loss)
         return record
@@ -247,7 +243,7 @@ class TrainingLoop(Generic[Item, Batch]):
     def _weights(self) -> dict[str, Tensor]:
         return {name: tensor.detach().cpu().clone() for name, tensor in self.network.state_dict().items()}
 
-    def _state(self, best: dict[str, Tensor], done: EpochProgress, losses: Sequence[float]) -> TrainingState:
+    def _state(self, best: dict[str, Tensor], done: EpochProgress) -> TrainingState:
         moments = self.optimizer.state_dict()["state"]
         random = {} if self.seed is None else {"cpu": torch.random.get_rng_state()}
         if random and self._device.type == "cuda":
@@ -261,7 +257,7 @@ class TrainingLoop(Generic[Item, Batch]):
             history=self.history,
             unfinished=done,
             random=random,
-            losses=tuple(losses),
+            losses=tuple(self._losses),
         )
 
     def _restore(self, state: TrainingState) -> None:
