@@ -24,8 +24,8 @@ from pyterrier_mathamr.graph import GraphStore, Vocabulary
 from pyterrier_mathamr.model import MathAMRConfig
 from pyterrier_mathamr.model.checkpoints import EpochProgress, RunFolder
 from pyterrier_mathamr.model.loop import ProcessGroup, local_device
-from pyterrier_mathamr.model.pairs import TrainingData, open_tensors
-from pyterrier_mathamr.model.trainer import PairTraining
+from pyterrier_mathamr.model.pairs import TrainingData
+from pyterrier_mathamr.model.trainer import PairTraining, open_tensors
 
 PAPER_PAIRS = 45_000
 

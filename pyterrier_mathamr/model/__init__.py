@@ -3,7 +3,7 @@
 ::
 
     MathAMRGraph ──encoding──▶ GraphBatch ──networks──▶ float32 [n, d], unit rows ──exact──▶ score
-    pairs of them ──pairs──▶ TrainingBatch ──networks──▶ rows ──losses──▶ L ──loop──▶ a step of the optimizer
+    pairs of ids ──trainer──▶ TrainingBatch ──networks──▶ rows ──losses──▶ L ──loop──▶ a step of the optimizer
 
     config          the configuration: the paper's Table 4.5, and groups of options for our additions
     mathamr         `MathAMR`: configuration, vocabulary and weights; saving: its files
@@ -13,7 +13,7 @@
     exact           MaxSim as every search and scorer computes it
     text_encoder    a pretrained encoder of text; packed_bert, bert: our forward pass in numpy and torch
     score_weights   weights in the score, and how they are fitted
-    trainer         question-answer pairs to a `MathAMR`; pairs: batches of their graphs; losses
+    trainer         question-answer pairs to a `MathAMR`; pairs: which of them, and their negatives; losses
     loop            the training loop of every model; checkpoints: its state on disk
     batching        devices and batches of similar sizes
 

@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args, get_origin, get_type_hints
 
@@ -102,18 +101,21 @@ class Options:
         return dataclasses.asdict(self)  # type: ignore[call-overload, no-any-return]
 
 
-@cache
+_rules: dict[type, dict[str, Rule]] = {}
+
+
 def rules(cls: type) -> dict[str, Rule]:
     """Return the rule of each option of a class by name, in order; groups of options have no rule."""
-    by_name = {}
-    for name, hint in get_type_hints(cls, include_extras=True).items():
-        if hint is bool:
-            by_name[name] = Rule("True or False", lambda value: isinstance(value, bool))  # FLAG allows 1 and 0
-        elif get_origin(hint) is Literal:
-            by_name[name] = one_of(*get_args(hint))
-        elif annotated := [each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Rule)]:
-            by_name[name] = annotated[0]
-    return by_name
+    if cls not in _rules:
+        _rules[cls] = {}
+        for name, hint in get_type_hints(cls, include_extras=True).items():
+            if hint is bool:
+                _rules[cls][name] = Rule("True or False", lambda value: isinstance(value, bool))  # FLAG allows 1 and 0
+            elif get_origin(hint) is Literal:
+                _rules[cls][name] = one_of(*get_args(hint))
+            elif annotated := [each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Rule)]:
+                _rules[cls][name] = annotated[0]
+    return _rules[cls]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

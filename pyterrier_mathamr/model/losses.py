@@ -27,7 +27,7 @@ from .exact import check_ragged
 from .score_weights import ScoreWeights, legible
 
 if TYPE_CHECKING:
-    from .pairs import TrainingBatch
+    from .trainer import TrainingBatch
 
 _CHUNK = 1 << 22
 """Similarities in memory at once: 16 MiB of float32."""

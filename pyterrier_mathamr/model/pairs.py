@@ -1,4 +1,4 @@
-"""Training data: question-answer pairs, the documents that may be negatives of a question, and batches of graphs.
+"""Training data: question-answer pairs, the documents that may be negatives of a question, and batches of their ids.
 
 ::
 
@@ -11,28 +11,15 @@ become further columns of the score matrix::
                  answers of the batch      hard negatives of the batch, each once
     question 0   own   a₁    a₂    a₃   |  h₀₁   h₀₂   h₁₁   …       every question is also contrasted with the others'
     question 1   a₀    own   a₂    a₃   |  h₀₁   –     h₁₁   …       negatives, except its known answers (–)
-
-A batch and the share of each process, with about the same number of nodes each::
-
-    graphs  [ B questions | B answers | H hard negatives ]
-              └────── nodes masked, edges dropped ─────┘
-    work    [ process 0      | process 1      | … ]
-              └ parts of at most ``node_budget`` nodes
-
-The tensors of all graphs are built once, in the folder of the run (``tensors-<16 digits>.mathamr``; the digits identify
-vocabulary, conditions and ids), and then memory-mapped. Validation batches have no noise, so their losses are
-comparable between runs.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 import pandas as pd
@@ -40,14 +27,10 @@ import torch
 from torch import Tensor
 
 from pyterrier_mathamr._common.errors import ConfigError, listed
-from pyterrier_mathamr._common.running.processes import runs_within
-from pyterrier_mathamr.graph import MASK_ID, GraphBatch, MathAMRGraph, TensorStore, Vocabulary, collate
+from pyterrier_mathamr.graph import MathAMRGraph
 
-from .config import MathAMRConfig, TrainingOptions
-from .encoding import tensors_of
+from .config import MathAMRConfig
 from .errors import TrainingError
-from .loop import ProcessGroup
-from .text_encoder import TextEncoder
 
 Pair = tuple[str, str]
 """Query id and docno of a right answer."""
@@ -241,94 +224,3 @@ def require_graphs(names: Iterable[str], graphs: PairGraphs) -> None:
     if missing := [name for name in names if name not in graphs]:
         posts = f"{len(missing)} post(s) of the pairs have no graph: {listed(missing)}"
         raise TrainingError(f"{posts}. Build their graphs first.")
-
-
-def open_tensors(
-    folder: Path,
-    group: ProcessGroup,
-    names: Sequence[str],
-    graphs: PairGraphs,
-    vocabulary: Vocabulary,
-    config: MathAMRConfig,
-    text: TextEncoder | None = None,
-    verbose: bool = False,
-) -> TensorStore:
-    """Open the tensors of some graphs, after building them if necessary."""
-    conditions: list[str] = [config.formulas, config.virtual_nodes, config.auxiliary]
-    if config.text.features == "text":
-        conditions += [text.name if text else config.text.text_model]
-    digest = hashlib.sha256(json.dumps([vocabulary.hash, conditions, list(names)]).encode()).hexdigest()
-    store = TensorStore(folder / f"tensors-{digest[:16]}.mathamr")
-
-    def build() -> None:
-        if store.built():
-            store.verify()  # a wrong index would spoil training or crash a GPU
-            return
-        chosen, shown = (graphs[name] for name in names), verbose and group.rank == 0
-        tensors = tensors_of(chosen, vocabulary, config, text, total=len(names), verbose=shown)
-        TensorStore.build(store.path, zip(names, tensors, strict=True))
-
-    group.first(build)
-    return store
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingBatch:
-    """B pairs and H hard negatives.
-
-    Attributes:
-        pairs: the pairs of all processes.
-        others: the hard negatives.
-        graphs: all graphs, on the CPU, in the order of the module's diagram.
-        allowed: bool ``[B, B + H]``, the documents that may be negatives of each question.
-        parts: the graphs that this process encodes, in order.
-        rows: the number of rows that each process encodes.
-    """
-
-    pairs: list[Pair]
-    others: list[str]
-    graphs: GraphBatch
-    allowed: Tensor
-    parts: tuple[GraphBatch, ...]
-    rows: list[int]
-
-
-def make_batch(
-    batch: PairBatch,
-    tensors: TensorStore,
-    answers: PairAnswers,
-    options: TrainingOptions,
-    noise: torch.Generator | None = None,
-    rank: int = 0,
-    processes: int = 1,
-) -> TrainingBatch:
-    """Collate the graphs of a batch, divide them among processes by nodes, and cut this one's share into parts."""
-    pairs, others = batch
-    names = [*(question for question, _ in pairs), *(answer for _, answer in pairs), *others]
-    graphs = collate(tensors.get_many(names))
-    if noise is not None:
-        graphs = augment(graphs, options, noise)
-    ends = graphs.node_offsets[1:]  # [m]
-    total = int(ends[-1])
-    budget = total if options.node_budget is None else options.node_budget
-    cuts = [0, *(int((ends <= total * i // processes).sum()) for i in range(1, processes)), len(graphs)]
-    rows = [int(graphs.offsets[cuts[i + 1]] - graphs.offsets[cuts[i]]) for i in range(processes)]
-    parts: tuple[GraphBatch, ...] = (graphs,)
-    if processes > 1 or total > budget:
-        first, last = cuts[rank], cuts[rank + 1]
-        sizes = graphs.node_offsets.diff()[first:last].tolist()
-        parts = tuple(graphs.part(first + run.start, first + run.stop) for run in runs_within(sizes, budget))
-    return TrainingBatch(pairs, others, graphs, answers.allowed(pairs, others), parts, rows)
-
-
-def augment(batch: GraphBatch, options: TrainingOptions, generator: torch.Generator) -> GraphBatch:
-    """Mask nodes and drop edges at random; never virtual nodes and their edges."""
-    device = batch.nodes.device
-    drawn = torch.rand(batch.nodes.numel() + batch.edge_type.numel(), generator=generator).to(device)
-    for_nodes, for_edges = torch.split(drawn, [batch.nodes.numel(), batch.edge_type.numel()])
-    nodes = batch.nodes.masked_fill((for_nodes < options.node_mask) & ~batch.is_virtual, MASK_ID)
-    structural = batch.is_virtual[batch.edge_index].any(0)  # [e]
-    kept = structural | (for_edges >= options.edge_dropout)
-    return dataclasses.replace(
-        batch, nodes=nodes, edge_index=batch.edge_index[:, kept], edge_type=batch.edge_type[kept]
-    )

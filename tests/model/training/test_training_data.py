@@ -10,8 +10,8 @@ from pyterrier_mathamr.graph import collate, graph_tensors
 from pyterrier_mathamr.model import MathAMR, Trainer, TrainingError
 from pyterrier_mathamr.model.loop import TrainingLoop
 from pyterrier_mathamr.model.losses import Contrast, ContrastiveLoss
-from pyterrier_mathamr.model.pairs import HardNegatives, PairAnswers, TrainingData, batches_of, columns_of, make_batch
-from pyterrier_mathamr.model.trainer import PairTraining
+from pyterrier_mathamr.model.pairs import HardNegatives, PairAnswers, TrainingData, batches_of, columns_of
+from pyterrier_mathamr.model.trainer import PairTraining, make_batch
 from pyterrier_mathamr.store import UnfinishedJobError
 
 EVERYTHING = {"hard_negatives": 2, "first_epochs": 1}
