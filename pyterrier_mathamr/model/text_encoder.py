@@ -170,10 +170,13 @@ class TextEncoder(ByParameters):
     def kept(
         self, form: str, texts: Sequence[str], block: int, encode: Callable[[list[str]], Sequence[Float16]]
     ) -> dict[str, Float16]:
-        """Return an array for each of some distinct texts, flat, and compute the unknown ones, the longest text first.
+        """Return an array for each of some distinct texts, flat, and compute the unknown ones.
 
-        ``form`` names the array, if it is not the vector of the whole text; the cache is written after each ``block``
-        of texts.
+        Args:
+            form: the name of the array, if it is not the vector of the whole text.
+            texts: distinct texts.
+            block: texts computed between two writes to the cache.
+            encode: computes the arrays of a block, the longest text first.
         """
         prefix = f"{self.name}{form}\0"
         keys = {
@@ -251,21 +254,24 @@ class TextEncoder(ByParameters):
         """A :class:`.packed_bert.PackedEncoder`, a ``SentenceTransformer``, or the given object."""
         if not isinstance(self.model, str):
             return self.model
-        device, precision = choose_device(self.device), self.chosen_precision
         if self._folder is None:
+            device, precision = choose_device(self.device), self.chosen_precision
             loaded = load_network(self.model, device)
             return loaded.bfloat16() if precision == "bfloat16" else loaded
+        network = self._network()
         check_encoder_folder(self._folder)
         try:
-            return PackedEncoder(self._network(self._folder, precision, device), self._folder)
+            return PackedEncoder(network(self._folder), self._folder)
         except Exception as error:  # the library tokenizers raises nothing narrower
             reason = f"no BERT or MPNet with weights in safetensors ({first_line(error)})"
             raise ModelFileError(self._folder, reason) from error
 
-    def _network(self, folder: Path, precision: Precision, device: torch.device) -> PackedBert | TorchBert:
+    def _network(self) -> Callable[[Path], PackedBert | TorchBert]:
+        """Choose the forward pass; what it loads from a folder is not loaded yet."""
         from .bert import TorchBert  # loads torch
 
-        return TorchBert(folder, precision, device)
+        device, precision = choose_device(self.device), self.chosen_precision
+        return lambda folder: TorchBert(folder, precision, device)
 
 
 class _QueryEncoder(TextEncoder):
@@ -275,8 +281,8 @@ class _QueryEncoder(TextEncoder):
     def chosen_precision(self) -> Precision:
         return "float32"
 
-    def _network(self, folder: Path, precision: Precision, device: torch.device) -> PackedBert:
-        return PackedBert(folder)
+    def _network(self) -> Callable[[Path], PackedBert]:
+        return PackedBert  # without torch
 
 
 class TokenNetwork:
