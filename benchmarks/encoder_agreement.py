@@ -20,10 +20,9 @@ import torch
 from transformers import AutoModel
 
 from pyterrier_mathamr.arqmath import ARQMathCollection
+from pyterrier_mathamr.model.batching import batches_by_size
 from pyterrier_mathamr.model.bert import TorchBert
-from pyterrier_mathamr.model.encoder.batching import batches_by_size
-from pyterrier_mathamr.model.packed_bert import PackedBert, Precision, Rows
-from pyterrier_mathamr.model.packed_encoder import PackedEncoder
+from pyterrier_mathamr.model.packed_bert import Float32, PackedBert, PackedEncoder, Precision
 from pyterrier_mathamr.model.text_encoder import unit_rows
 from pyterrier_mathamr.posts import plain_text, post_from_html
 
@@ -57,17 +56,17 @@ def main() -> None:
         compare(states(folder, "float32"), texts, expected, f"torch, float32, weights of {folder.name}")
 
 
-def states(folder: Path, precision: Precision) -> Callable[[Texts], list[Rows]]:
+def states(folder: Path, precision: Precision) -> Callable[[Texts], list[Float32]]:
     """Load the own forward pass."""
     return TorchBert(folder, precision, _CPU).states
 
 
-def transformers_states(folder: Path) -> Callable[[Texts], list[Rows]]:
+def transformers_states(folder: Path) -> Callable[[Texts], list[Float32]]:
     """Load the model of transformers as a function that pads texts to the longest."""
     model = AutoModel.from_pretrained(folder, use_safetensors=True, add_pooling_layer=False).eval()
 
     @torch.inference_mode()
-    def compute(texts: Texts) -> list[Rows]:
+    def compute(texts: Texts) -> list[Float32]:
         lengths = torch.tensor(list(map(len, texts)))
         there = torch.arange(int(lengths.max())) < lengths[:, None]
         ids = torch.full(there.shape, model.config.pad_token_id)
@@ -78,9 +77,9 @@ def transformers_states(folder: Path) -> Callable[[Texts], list[Rows]]:
     return compute
 
 
-def in_batches(compute: Callable[[Texts], list[Rows]], texts: Texts, name: str) -> list[Rows]:
+def in_batches(compute: Callable[[Texts], list[Float32]], texts: Texts, name: str) -> list[Float32]:
     """Compute the states of texts, and print how many a CPU second."""
-    found: list[Rows] = [np.empty(0, np.float32)] * len(texts)
+    found: list[Float32] = [np.empty(0, np.float32)] * len(texts)
     start = time.process_time()
     for members in batches_by_size(list(map(len, texts)), 1024):
         for i, rows in zip(members, compute([texts[i] for i in members]), strict=True):
@@ -92,7 +91,7 @@ def in_batches(compute: Callable[[Texts], list[Rows]], texts: Texts, name: str) 
     return found
 
 
-def compare(compute: Callable[[Texts], list[Rows]], texts: Texts, expected: list[Rows], name: str) -> None:
+def compare(compute: Callable[[Texts], list[Float32]], texts: Texts, expected: list[Float32], name: str) -> None:
     """Print how far states and vectors are from the expected ones."""
     found = in_batches(compute, texts, name)
     most = max(float(np.abs(own - right).max()) for own, right in zip(found, expected, strict=True))

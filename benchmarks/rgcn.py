@@ -27,7 +27,7 @@ import torch
 from torch_geometric.nn import FastRGCNConv, RGCNConv
 
 from pyterrier_mathamr.model import RelationalGraphConv
-from pyterrier_mathamr.model.encoder.rgcn import RelationPlan
+from pyterrier_mathamr.model.rgcn import RelationPlan
 
 NODES, EDGES, RELATIONS, HIDDEN, BASES = 156, 320, 532, 64, 64
 LAYERS = {"RelationalGraphConv": RelationalGraphConv, "FastRGCNConv": FastRGCNConv, "RGCNConv": RGCNConv}

@@ -24,8 +24,8 @@ from pyterrier_mathamr.graph import GraphStore, Vocabulary
 from pyterrier_mathamr.model import MathAMRConfig
 from pyterrier_mathamr.model.checkpoints import EpochProgress, RunFolder
 from pyterrier_mathamr.model.loop import ProcessGroup, local_device
-from pyterrier_mathamr.model.pairs import TrainingData, open_tensors
-from pyterrier_mathamr.model.trainer import PairTraining
+from pyterrier_mathamr.model.pairs import TrainingData
+from pyterrier_mathamr.model.trainer import PairTraining, open_tensors
 
 PAPER_PAIRS = 45_000
 
@@ -42,7 +42,7 @@ def epoch(args: argparse.Namespace, config: MathAMRConfig) -> None:
             lambda: Vocabulary.build((graphs[name] for name in names), min_role_count=config.vocabulary.min_role_count)
         )
         training = PairTraining(config, vocabulary, data, group)
-        training.read(open_tensors(folder.path, group, names, graphs, vocabulary, config))
+        training.tensors = open_tensors(folder.path, group, names, graphs, vocabulary, config)
         loop = training.loop()
         for warm in loop.epoch(1, EpochProgress()):
             if warm.batches == 2:

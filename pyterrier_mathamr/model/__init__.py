@@ -2,18 +2,20 @@
 
 ::
 
-    MathAMRGraph  ──features──▶  GraphBatch  ──encoder──▶  float32 [n, d], unit rows  ──encoder.maxsim──▶  score
+    MathAMRGraph ──encoding──▶ GraphBatch ──networks──▶ float32 [n, d], unit rows ──exact──▶ score
+    pairs of ids ──trainer──▶ TrainingBatch ──networks──▶ rows ──losses──▶ L ──loop──▶ a step of the optimizer
 
     config          the configuration: the paper's Table 4.5, and groups of options for our additions
-    encoder/        the network of the paper and MaxSim
-    features        the arrays of graphs, with vectors of rows from pretrained encoders
-    networks        the network of a configuration, and the weights that it starts from
-    text_encoder    a pretrained encoder of text
-    score_weights   weights in the score; score_fitting: how they are found
-    mathamr         `MathAMR`: configuration, vocabulary and weights; saving, weights: its files
+    mathamr         `MathAMR`: configuration, vocabulary and weights; saving: its files
     transformers    every model as stages of a PyTerrier pipeline
+    encoding        graphs to arrays, with features from a text encoder, and these in batches through a network
+    networks        the encoder of the paper, our additions, and initial weights; rgcn: its layers
+    exact           MaxSim as every search and scorer computes it
+    text_encoder    a pretrained encoder of text; packed_bert, bert: our forward pass in numpy and torch
+    score_weights   weights in the score, and how they are fitted
+    trainer         question-answer pairs to a `MathAMR`; pairs: which of them, and their negatives; losses
     loop            the training loop of every model; checkpoints: its state on disk
-    trainer         question-answer pairs to a `MathAMR`; pairs: batches of their graphs; losses
+    batching        devices and batches of similar sizes
 
 The text encoders and the training loop are shared by other systems.
 """

@@ -17,9 +17,10 @@ x is rounded to 127 steps, too, and the integer product is scaled back::
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
@@ -28,8 +29,8 @@ from torch import Tensor, nn
 
 from pyterrier_mathamr._common.running.resources import keep_freed_memory
 
-from .encoder.batching import has_bfloat16
-from .packed_bert import SCALE, BertSize, Precision, Rows, read_weights, relative_buckets, renamed_weights
+from .batching import cpu_has, has_bfloat16
+from .packed_bert import SCALE, BertSize, Float32, Precision, read_weights, relative_buckets, renamed_weights
 
 _FLOAT16 = ("positions.", "segments.", "relative.")  # beginnings of names
 
@@ -45,15 +46,10 @@ class Linear(nn.Module):
         return F.linear(x, self.weight, self.bias)
 
 
-class Embedding(nn.Module):
-    """A table of vectors that are loaded."""
-
-    def __init__(self, rows: int, width: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(rows, width))
-
-    def forward(self, ids: Tensor) -> Tensor:
-        return F.embedding(ids, self.weight)
+def _table(rows: int, width: int) -> nn.Embedding:
+    """Make a table of vectors that are loaded, so that none are drawn."""
+    table: nn.Embedding = nn.Embedding.from_pretrained(torch.empty(rows, width), freeze=False)  # type: ignore[no-untyped-call]
+    return table
 
 
 class Attention(nn.Module):
@@ -96,13 +92,13 @@ class Bert(nn.Module):
 
     def __init__(self, size: BertSize) -> None:
         super().__init__()
-        self.words = Embedding(size.vocab_size, size.hidden_size)
-        self.positions = Embedding(size.max_position_embeddings, size.hidden_size)
-        self.segments = Embedding(size.type_vocab_size, size.hidden_size)
+        self.words = _table(size.vocab_size, size.hidden_size)
+        self.positions = _table(size.max_position_embeddings, size.hidden_size)
+        self.segments = _table(size.type_vocab_size, size.hidden_size)
         self.norm = nn.LayerNorm(size.hidden_size, eps=size.layer_norm_eps)
         self.layers = nn.ModuleList(Layer(size) for _ in range(size.num_hidden_layers))
         self.first_position, self.buckets = size.first_position, size.relative_attention_num_buckets
-        self.relative = Embedding(self.buckets, size.num_attention_heads) if self.buckets else None
+        self.relative = _table(self.buckets, size.num_attention_heads) if self.buckets else None
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Compute the states of texts.
@@ -114,11 +110,11 @@ class Bert(nn.Module):
         Returns:
             float32 or bfloat16 ``[n, l, d]``. The states of padding are meaningless.
         """
-        place = torch.arange(ids.size(1), device=ids.device)
-        positions, segments = self.positions(place + self.first_position), self.segments(torch.zeros_like(place))
+        number = torch.arange(ids.size(1), device=ids.device)
+        positions, segments = self.positions(number + self.first_position), self.segments(torch.zeros_like(number))
         x: Tensor = self.norm(self.words(ids) + positions + segments)
         padded = bool((lengths < ids.size(1)).any())
-        mask = (place < lengths.unsqueeze(1))[:, None, None, :] if padded else None  # [n, 1, 1, l]
+        mask = (number < lengths.unsqueeze(1))[:, None, None, :] if padded else None  # [n, 1, 1, l]
         if self.relative is not None:
             buckets = torch.from_numpy(relative_buckets(ids.size(1), self.buckets)).to(ids.device)
             bias = self.relative(buckets).permute(2, 0, 1)[None]  # [1, h, l, l]
@@ -127,6 +123,11 @@ class Bert(nn.Module):
         for layer in self.layers:
             x = layer(x, mask)
         return x
+
+
+def _int_mm(left: Tensor, right: Tensor) -> Tensor:
+    """Multiply int8 matrices to int32 by a private function of torch, the same in 2.6 and 2.13."""
+    return torch._int_mm(left, right)
 
 
 class Int8Linear(nn.Module):
@@ -144,9 +145,32 @@ class Int8Linear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         rows = x.reshape(-1, x.size(-1))
         step = rows.abs().amax(1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny) / 127
-        product = torch._int_mm((rows / step).round_().to(torch.int8), self.codes).float()
+        product = _int_mm((rows / step).round_().to(torch.int8), self.codes).float()
         out: Tensor = product.mul_(step).mul_(self.scale).add_(self.bias).view(*x.shape[:-1], -1)
         return out
+
+
+def _onednn_product(codes: Tensor, scale: Tensor) -> Callable[[Tensor], Tensor]:
+    """Return the product of rows of bytes with int8 weights, scaled: uint8 ``[n, in]`` to float32 ``[n, out]``.
+
+    The operators are private to torch, the same in 2.6 and 2.13; where one is missing or another, ``_is_exact`` fails.
+    """
+    packed = torch.ops.onednn.qlinear_prepack(codes, None)
+    weights = packed, scale, torch.zeros(len(codes), dtype=torch.int32), None  # zero points; no bias
+    plain: tuple[Any, ...] = (
+        1.0,
+        0,
+        torch.float32,
+        "none",
+        [],
+        "",
+    )  # scale, zero point and type of the output; nothing after it
+
+    def product(rows: Tensor) -> Tensor:
+        result: Tensor = torch.ops.onednn.qlinear_pointwise(rows, 1.0, 0, *weights, *plain)
+        return result
+
+    return product
 
 
 class Int7Linear(nn.Module):
@@ -159,18 +183,17 @@ class Int7Linear(nn.Module):
 
     def __init__(self, codes: Tensor, scale: Tensor, bias: Tensor) -> None:
         super().__init__()
-        self._packed = torch.ops.onednn.qlinear_prepack(codes, None)
-        self._scale, self._bias, self._sums = scale, bias, codes.sum(1) * scale  # each [out]
-        self._zeros = torch.zeros(len(codes), dtype=torch.int32)
+        self._product = _onednn_product(codes, scale)
+        self._bias, self._sums = bias, codes.sum(1) * scale  # each [out]
 
     def forward(self, x: Tensor) -> Tensor:
         rows = x.reshape(-1, x.size(-1))
         low = rows.amin(1, keepdim=True)
         step = ((rows.amax(1, keepdim=True) - low) / 127).clamp_min_(torch.finfo(rows.dtype).tiny)
         codes = (rows - low).div_(step).round_().to(torch.uint8)
-        weights = self._packed, self._scale, self._zeros, None
-        product = torch.ops.onednn.qlinear_pointwise(codes, 1.0, 0, *weights, 1.0, 0, torch.float32, "none", [], "")
-        out: Tensor = torch.addcmul(self._bias, product, step).addcmul_(low, self._sums).view(*x.shape[:-1], -1)
+        out: Tensor = (
+            torch.addcmul(self._bias, self._product(codes), step).addcmul_(low, self._sums).view(*x.shape[:-1], -1)
+        )
         return out
 
 
@@ -192,11 +215,10 @@ class Int8Embedding(nn.Module):
 @lru_cache(maxsize=1)
 def int8_linear() -> type[Int8Linear | Int7Linear] | None:
     """Choose the product of int8 matrices that is faster than float32 on this processor and, tested once, exact."""
-    known: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
-    if (known.get("avx512_vnni") or known.get("avx_vnni")) and _is_exact(Int8Linear):
+    if cpu_has("avx512_vnni", "avx_vnni") and _is_exact(Int8Linear):
         return Int8Linear
     # without VNNI torch._int_mm is a plain loop, which takes 28 times as long as float32
-    return Int7Linear if known.get("avx2") and _is_exact(Int7Linear) else None
+    return Int7Linear if cpu_has("avx2") and _is_exact(Int7Linear) else None
 
 
 def _is_exact(linear: type[Int8Linear | Int7Linear]) -> bool:
@@ -204,10 +226,10 @@ def _is_exact(linear: type[Int8Linear | Int7Linear]) -> bool:
     rows = torch.full((32, 384), 127.0)
     rows[:, 0] = 0  # the first of 127 steps
     try:
-        found = linear(torch.full((64, 384), 127, dtype=torch.int8), torch.ones(64), torch.zeros(64))(rows)
+        product = linear(torch.full((64, 384), 127, dtype=torch.int8), torch.ones(64), torch.zeros(64))(rows)
     except (AttributeError, RuntimeError, NotImplementedError):
         return False
-    return bool((found == 383 * 127 * 127).all())
+    return bool((product == 383 * 127 * 127).all())
 
 
 def best_precision(device: torch.device) -> Precision:
@@ -219,8 +241,8 @@ def best_precision(device: torch.device) -> Precision:
 
 def from_transformers(weights: Mapping[str, Tensor], size: BertSize) -> dict[str, Tensor]:
     """Rename the weights of a ``BertModel`` or ``MPNetModel`` of transformers."""
-    renamed = renamed_weights({name: weight.detach().float().cpu().numpy() for name, weight in weights.items()}, size)
-    return {name: torch.from_numpy(weight) for name, weight in renamed.items()}
+    arrays = {name: weight.detach().float().cpu().numpy() for name, weight in weights.items()}
+    return {name: torch.from_numpy(weight) for name, weight in renamed_weights(arrays, size).items()}
 
 
 def pack(weights: Mapping[str, Tensor]) -> bytes:
@@ -274,15 +296,15 @@ class TorchBert:
             keep_freed_memory()
 
     @torch.inference_mode()
-    def words(self, ids: Sequence[int]) -> Rows:
+    def words(self, ids: Sequence[int]) -> Float32:
         """Return the input embeddings of pieces, float32 ``[l, d]``."""
-        found: Rows = self._bert.words(torch.tensor(ids, device=self._device)).float().cpu().numpy()
-        return found
+        embeddings: Float32 = self._bert.words(torch.tensor(ids, device=self._device)).float().cpu().numpy()
+        return embeddings
 
     @torch.inference_mode()
-    def states(self, texts: Sequence[Sequence[int]]) -> list[Rows]:
+    def states(self, texts: Sequence[Sequence[int]]) -> list[Float32]:
         """Compute the states of texts, each float32 ``[l, d]``; they are padded to the longest."""
         lengths, longest = torch.tensor(list(map(len, texts))), max(map(len, texts))
-        padded = torch.tensor([[*own, *[0] * (longest - len(own))] for own in texts])
-        found = self._bert(padded.to(self._device), lengths.to(self._device)).float().cpu().numpy()
-        return [found[i, :length] for i, length in enumerate(lengths.tolist())]
+        padded = torch.tensor([[*ids, *[0] * (longest - len(ids))] for ids in texts])
+        states = self._bert(padded.to(self._device), lengths.to(self._device)).float().cpu().numpy()
+        return [states[i, :length] for i, length in enumerate(lengths.tolist())]

@@ -13,10 +13,8 @@ Nothing is pickled.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import importlib.util
-import io
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -26,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -88,33 +87,26 @@ class EpochRecord:
 
 @dataclass(frozen=True, slots=True)
 class EpochProgress:
-    """The progress within an epoch.
-
-    The loss is a sum over the pairs; of the seconds, ``waited`` were spent waiting for the next batch.
-    """
+    """The progress within an epoch."""
 
     batches: int = 0
     pairs: int = 0
-    loss: float = 0.0
+    loss: float = 0.0  # the sum over the pairs
     seconds: float = 0.0
-    waited: float = 0.0
+    waited: float = 0.0  # seconds of these, for the next batch
 
 
 @dataclass(frozen=True)
 class TrainingState:
-    """Everything that the next batch depends on.
-
-    ``optimizer`` has moments and step counts, ``exp_avg.<parameter>`` and so on; ``random`` the states of torch's
-    generators by device, where a run draws from them; ``losses`` the training loss before each step so far.
-    """
+    """Everything that the next batch depends on."""
 
     model: dict[str, Tensor]
-    optimizer: dict[str, Tensor]
+    optimizer: dict[str, Tensor]  # moments and step counts: ``exp_avg.<parameter>`` and so on
     best: dict[str, Tensor]
     history: tuple[EpochRecord, ...]
     unfinished: EpochProgress = EpochProgress()
-    random: dict[str, Tensor] = field(default_factory=dict)
-    losses: tuple[float, ...] = ()
+    random: dict[str, Tensor] = field(default_factory=dict)  # of torch's generators by device, where a run draws
+    losses: tuple[float, ...] = ()  # the training loss before each step so far
 
 
 class Checkpoint(StoredArtifact):
@@ -139,8 +131,9 @@ class Checkpoint(StoredArtifact):
             for name, tensor in getattr(state, part).items()
         }
         arrays[_LOSSES] = np.array(state.losses, np.float64)
+        epochs = [dataclasses.asdict(record) for record in state.history]
         progress = {  # JSON as text: a loss may be NaN, which the manifest refuses
-            "history": json.dumps([dataclasses.asdict(record) for record in state.history]),
+            "history": json.dumps(epochs),
             "unfinished": json.dumps(dataclasses.asdict(state.unfinished)),
         }
         with self.job("overwrite", {}, resume=False) as job:
@@ -149,28 +142,31 @@ class Checkpoint(StoredArtifact):
                 write_arrays(scratch, arrays)
             job.add(Content(files={_FILE: scratch}, count=1))
             job.commit({"run": dict(run), **progress})
-        _write_history(self.folder, state.history)
+        replace_file(self.folder / "history.json", (json.dumps(epochs, indent=2) + "\n").encode())
+        table = pd.DataFrame(epochs, columns=[column.name for column in dataclasses.fields(EpochRecord)])
+        text = table.to_csv(index=False, na_rep="nan", lineterminator="\n")
+        replace_file(self.folder / "history.csv", text.encode())
 
     def read(self, run: Mapping[str, Any]) -> TrainingState | None:
         try:
-            found = self.snapshot()
+            snapshot = self.snapshot()
         except NotBuiltError:
             if (self.folder / _FILE).exists():
                 reason = f"the training state in it is of an earlier release. To discard it, {self.KIND.rebuild}"
                 raise FormatError(self.folder, reason) from None
             return None
-        details = found.manifest.details
+        details = snapshot.manifest.details
         if differing := differences(detail(details, "run", dict, self.path), json.loads(json.dumps(run))):
             raise UnfinishedJobError(self.folder, differing)
-        if len(found.parts) != 1:
-            raise DamagedError(self.path / META, f"the training state has {len(found.parts)} parts instead of one")
+        if len(snapshot.parts) != 1:
+            raise DamagedError(self.path / META, f"the training state has {len(snapshot.parts)} parts instead of one")
         parts: dict[str, dict[str, Tensor]] = {part: {} for part in _PARTS}
         try:
-            stored = map_arrays(found.parts[0].sound(_FILE))
-            losses = tuple(stored.pop(_LOSSES, np.empty(0)).tolist())
-            for name, array in stored.items():
-                part, _, rest = name.partition(".")
-                parts[part][rest] = torch.from_numpy(array).clone()  # the file will be replaced
+            arrays = map_arrays(snapshot.parts[0].sound(_FILE))
+            losses = tuple(arrays.pop(_LOSSES, np.empty(0)).tolist())
+            for key, array in arrays.items():
+                part, _, name = key.partition(".")
+                parts[part][name] = torch.from_numpy(array).clone()  # the file will be replaced
             history = [EpochRecord(**record) for record in json.loads(detail(details, "history", str, self.path))]
             unfinished = EpochProgress(**json.loads(detail(details, "unfinished", str, self.path)))
         except (KeyError, TypeError, ValueError) as error:
@@ -213,7 +209,6 @@ class RunFolder:
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        """Unlock the folder, and remove a temporary one."""
         if self._checkpoint is not None and self._epochs and isinstance(error, KeyboardInterrupt):
             error.add_note(f"the training state after epoch {self._epochs} is kept in {self._checkpoint.folder}")
         self._open.close()
@@ -235,40 +230,30 @@ class RunFolder:
             self._epochs = len(state.history)
 
     def draw(self, history: Sequence[EpochRecord]) -> None:
-        """Draw the losses, if there is a checkpoint and matplotlib (extra ``plots``) is installed."""
-        if self._checkpoint is not None and self._writes and importlib.util.find_spec("matplotlib") is not None:
-            _draw_losses(history, self.path / "losses.png")
+        """Draw the losses, and mark the epoch whose model is kept, into a checkpoint (extra ``plots``)."""
+        if self._checkpoint is None or not self._writes or importlib.util.find_spec("matplotlib") is None:
+            return
+        figures, ticks = require("matplotlib.figure", "plots"), require("matplotlib.ticker", "plots")
+        figure = figures.Figure(figsize=(6.4, 4.0), dpi=120, layout="constrained")
+        axes = figure.add_subplot()
+        epochs = [record.epoch for record in history]
+        losses = {name: [getattr(record, name) for record in history] for name in _LINES}
+        for name, (style, color, alpha, label) in _LINES.items():
+            if name in ("loss", "validation_loss") or losses[name] != losses["validation_loss"]:
+                axes.plot(epochs, losses[name], style, color=color, alpha=alpha, label=label)
+        best = min(history, key=lambda record: record.deciding)
+        axes.axvline(best.epoch, color="grey", linewidth=0.8, zorder=0)
+        axes.annotate(f"kept: epoch {best.epoch}", (best.epoch, 1.01), xycoords=axes.get_xaxis_transform(), ha="center",
+                      va="bottom", fontsize=9, color="#555555")  # fmt: skip
+        axes.xaxis.set_major_locator(ticks.MaxNLocator(integer=True))
+        axes.set(xlabel="epoch", ylabel="loss of a pair", ylim=(0, None))
+        axes.legend(frameon=False)
+        figure.savefig(self.path / "losses.png", metadata={"Software": None})
 
 
-def _write_history(folder: Path, records: Sequence[EpochRecord]) -> None:
-    """Write ``history.json`` and ``history.csv``, one record an epoch, into an existing folder."""
-    rows = [dataclasses.asdict(record) for record in records]
-    replace_file(folder / "history.json", (json.dumps(rows, indent=2) + "\n").encode())
-    table = io.StringIO()
-    writer = csv.DictWriter(table, [field.name for field in dataclasses.fields(EpochRecord)], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    replace_file(folder / "history.csv", table.getvalue().encode())
-
-
-def _draw_losses(records: Sequence[EpochRecord], path: Path) -> None:
-    """Draw the training loss, the validation loss and its parts, and mark the epoch whose model is kept."""
-    figures, ticks = require("matplotlib.figure", "plots"), require("matplotlib.ticker", "plots")
-    figure = figures.Figure(figsize=(6.4, 4.0), dpi=120, layout="constrained")
-    axes = figure.add_subplot()
-    epochs = [record.epoch for record in records]
-    axes.plot(epochs, [record.loss for record in records], "o-", color="tab:blue", label="training")
-    axes.plot(epochs, [record.validation_loss for record in records], "o-", color="tab:orange", label="validation")
-    parts = (("validation_maxsim", "--", "validation, MaxSim"), ("validation_document", ":", "validation, document"))
-    for name, style, label in parts:
-        values = [getattr(record, name) for record in records]
-        if values != [record.validation_loss for record in records]:
-            axes.plot(epochs, values, style, color="tab:orange", alpha=0.7, label=label)
-    best = min(records, key=lambda record: record.deciding)
-    axes.axvline(best.epoch, color="grey", linewidth=0.8, zorder=0)
-    axes.annotate(f"kept: epoch {best.epoch}", (best.epoch, 1.01), xycoords=axes.get_xaxis_transform(), ha="center",
-                  va="bottom", fontsize=9, color="#555555")  # fmt: skip
-    axes.xaxis.set_major_locator(ticks.MaxNLocator(integer=True))
-    axes.set(xlabel="epoch", ylabel="loss of a pair", ylim=(0, None))
-    axes.legend(frameon=False)
-    figure.savefig(path, metadata={"Software": None})
+_LINES = {  # style, color, opacity and label
+    "loss": ("o-", "tab:blue", 1.0, "training"),
+    "validation_loss": ("o-", "tab:orange", 1.0, "validation"),
+    "validation_maxsim": ("--", "tab:orange", 0.7, "validation, MaxSim"),
+    "validation_document": (":", "tab:orange", 0.7, "validation, document"),
+}

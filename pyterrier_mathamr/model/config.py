@@ -21,17 +21,7 @@ from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr._common.types import FormulaMode, GraphPart
 from pyterrier_mathamr.graph import Auxiliary, VirtualNodes
 
-StopBy = Literal["loss", "maxsim", "document"]
-Precision = Literal["float32", "bf16"]
-Features = Literal["lookup", "words", "text"]
-
 _WEIGHT = between(0)
-
-
-def _weights(value: Any) -> bool:
-    return isinstance(value, tuple) and len(value) == 3 and all(map(_WEIGHT.holds, value))
-
-
 Count = Annotated[int, COUNT]
 Natural = Annotated[int, at_least(0)]
 MaybeCount = Annotated[int | None, COUNT.or_none()]
@@ -44,7 +34,10 @@ KindWeights = Annotated[
     Literal["none", "learned"] | tuple[float, float, float],
     Rule(
         "'none', 'learned' or three numbers from 0",
-        lambda value: value in ("none", "learned") if isinstance(value, str) else _weights(value),
+        lambda value: (
+            value in ("none", "learned")
+            or (isinstance(value, tuple) and len(value) == 3 and all(map(_WEIGHT.holds, value)))
+        ),
     ),
 ]
 DocumentBlend = Annotated[
@@ -117,11 +110,11 @@ def rules(cls: type) -> dict[str, Rule]:
         _rules[cls] = {}
         for name, hint in get_type_hints(cls, include_extras=True).items():
             if hint is bool:
-                _rules[cls][name] = Rule("True or False", lambda value: isinstance(value, bool))
+                _rules[cls][name] = Rule("True or False", lambda value: isinstance(value, bool))  # FLAG allows 1 and 0
             elif get_origin(hint) is Literal:
                 _rules[cls][name] = one_of(*get_args(hint))
-            elif own := [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Rule)]:
-                _rules[cls][name] = own[0]
+            elif annotated := [each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Rule)]:
+                _rules[cls][name] = annotated[0]
     return _rules[cls]
 
 
@@ -164,7 +157,7 @@ class TextOptions(Options):
             ``networks``. With ``layers=0`` only the sums are left.
     """
 
-    features: Features = "lookup"
+    features: Literal["lookup", "words", "text"] = "lookup"
     text_model: _Name = "minilm-math"
     text_dimension: Count = 384
     word_residual: bool = False
@@ -206,8 +199,8 @@ class TrainingOptions(Options):
     beta: _Share = 1.0
     batch_size: _Pairs = 32
     node_budget: MaybeCount = None
-    stop_by: StopBy = "loss"
-    precision: Precision = "float32"
+    stop_by: Literal["loss", "maxsim", "document"] = "loss"
+    precision: Literal["float32", "bf16"] = "float32"
     epochs: Count = 7
     learning_rate: Positive = 1e-4
     min_learning_rate: Annotated[float, _WEIGHT] = 1e-5
@@ -347,9 +340,18 @@ class MathAMRConfig(Options):
             raise ConfigError("options", unknown, ", ".join([*rules(MathAMRConfig), *_GROUP_OF]))
         for name in rules(MathAMRConfig):
             object.__setattr__(self, name, given[name])
-        for name in _GROUPS:
-            changes = {option: value for option, value in flat.items() if _GROUP_OF[option] == name}
-            object.__setattr__(self, name, _group(name, given[name], changes))
+        for name, cls in _GROUPS.items():
+            group = given[name]
+            if isinstance(group, cls):
+                options = {option: getattr(group, option) for option in rules(cls)}
+            elif isinstance(group, Mapping | None):
+                options = {**(group or {})}
+            else:
+                raise ConfigError(name, group, f"{cls.__name__}(…) or a mapping of options")
+            options |= {option: value for option, value in flat.items() if _GROUP_OF[option] == name}
+            if unknown := sorted(set(options) - set(rules(cls))):
+                raise ConfigError(f"options of {name}", unknown, ", ".join(rules(cls)))
+            object.__setattr__(self, name, cls(**options))
         self.__post_init__()
         check_together(self)
 
@@ -395,19 +397,22 @@ class MathAMRConfig(Options):
         """The parts of a graph that vectors depend on."""
         if self.text_alone:
             return frozenset({"text"})
-        of_text: set[GraphPart] = {"text"} if self.text.features == "text" else set()
-        of_trees: set[GraphPart] = {"trees"} if self.formulas != "none" else set()
-        return frozenset({"amr", *of_text, *of_trees})
+        parts: set[GraphPart] = {"amr"}
+        if self.text.features == "text":
+            parts.add("text")
+        if self.formulas != "none":
+            parts.add("trees")
+        return frozenset(parts)
 
     @property
     def essence(self) -> dict[str, Any]:
         """The options that distinguish models, as :meth:`choices`; earlier models keep their identity."""
-        found = self.choices() | {"text_model": self.text.text_model}
+        options = self.choices() | {"text_model": self.text.text_model}
         if self.text.text_model == _FIRST_TEXT_MODEL:
-            del found["text_model"]
+            del options["text_model"]
         if self.text.features == "text":
-            found["text_context"] = "windows"  # once an option; models keep their identity
-        return found
+            options["text_context"] = "windows"  # once an option; models keep their identity
+        return options
 
     def choices(self) -> dict[str, Any]:
         """Return the options that differ from their defaults, flat; a later release with more options agrees."""
@@ -450,21 +455,8 @@ class MathAMRConfig(Options):
 
     def replace(self, **changes: Any) -> MathAMRConfig:
         """Return a copy with other values for some options, the ``changes``, flat or in groups, checked again."""
-        own = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return type(self)(**{**own, **changes})
-
-
-def _group(name: str, given: Any, changes: dict[str, Any]) -> Options:
-    """Make a group from its argument and from options given by their own names."""
-    cls = _GROUPS[name]
-    if isinstance(given, cls):
-        given = {option: getattr(given, option) for option in rules(cls)}
-    elif not isinstance(given, Mapping | None):
-        raise ConfigError(name, given, f"{cls.__name__}(…) or a mapping of options")
-    options = {**(given or {}), **changes}
-    if unknown := sorted(set(options) - set(rules(cls))):
-        raise ConfigError(f"options of {name}", unknown, ", ".join(rules(cls)))
-    return cls(**options)
+        current = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return type(self)(**{**current, **changes})
 
 
 def _mapping(parse: Callable[[str], Any], text: str, allowed: str) -> dict[str, Any]:

@@ -1,13 +1,4 @@
-"""The errors of the model room.
-
-::
-
-    ModelError                an array has a wrong shape
-    ├── ModelNotFoundError    no bundled model, folder or model on the hub has the name
-    ├── ModelFileError        a model's folder lacks a file or holds a bad one
-    │   └── UnsafeModelError  it asks for code to run, or lies elsewhere; it is not loaded
-    └── TrainingError         training cannot start or continue
-"""
+"""The errors of models: `ModelError` for arrays of a wrong shape, and below it files, names and training."""
 
 from __future__ import annotations
 

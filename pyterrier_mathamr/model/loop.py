@@ -33,7 +33,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Generic, NamedTuple, TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -43,10 +43,10 @@ from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.running.resources import Heap
 from pyterrier_mathamr.store import move, writer_lock
 
+from .batching import choose_device
 from .checkpoints import EpochProgress, EpochRecord, RunFolder, TrainingState
-from .encoder.batching import choose_device
 from .errors import TrainingError
-from .saving import check_new_folder
+from .saving import SavedModel, check_new_folder
 
 _LOG = logging.getLogger(__name__)
 
@@ -58,10 +58,10 @@ Batch = TypeVar("Batch")
 class Validation(NamedTuple):
     """Measurements after an epoch, for its :class:`EpochRecord`; NaN if a model lacks one."""
 
-    loss: float
+    validation_loss: float
     deciding: float  # stops training and chooses the epoch; lower is better
-    maxsim: float = math.nan
-    document: float = math.nan
+    validation_maxsim: float = math.nan
+    validation_document: float = math.nan
     temperature: float = math.nan
 
 
@@ -74,18 +74,18 @@ class TrainingLoop(Generic[Item, Batch]):
         batches: the items of an epoch, counted from 1; the same for the same epoch, also in a resumed run.
         loss: of a batch: a scalar with gradient. Or a float, if it has already set the gradients.
         epochs: the maximum.
-        make: makes a batch of an item, of the epoch and the number of the batch (from 1). It runs in a background
-            thread, ahead of time. By default an item is a batch.
+        make: makes a batch of an item, the epoch and the number of the batch (from 1), in a background thread, ahead of
+            time. By default an item is a batch.
         size: the weight of a batch in the mean loss of an epoch.
-        rate: the learning rate before a batch, of the epoch, the number of the batch (from 0) and the number of batches
-            in this epoch; by default the optimizer's.
+        rate: the learning rate before a batch, of the epoch, the number of the batch (from 0) and their number in this
+            epoch; by default the optimizer's.
         clip: the largest norm of all gradients.
         validate: measures an epoch, given its mean training loss, with the network in evaluation mode. The weights of
             the epoch with the lowest ``deciding`` are kept; without ``validate``, of the last epoch.
         patience: epochs without a lower ``deciding`` before training stops; ``None`` trains all epochs.
         dropout: put the network into training mode.
-        seed: of torch's generator, for dropout; its state is saved and the caller's generator restored. Without it,
-            the generator is not touched: nothing may draw from it.
+        seed: of torch's generator, for dropout; its state is saved and the caller's restored. Without it, nothing may
+            draw from the generator.
         describe: describes a batch, for the error about a loss that is not finite.
         name: the name of the trained part, if a model is trained in several parts.
         group: the processes that train together; only the first shows progress.
@@ -122,6 +122,7 @@ class TrainingLoop(Generic[Item, Batch]):
         self.describe, self.name = describe, name
         self.verbose = verbose and (group is None or group.rank == 0)
         self.history: tuple[EpochRecord, ...] = ()
+        self._losses: list[float] = []  # before each step so far
         self._heap = Heap()
         self._device = next(network.parameters()).device
         names = {id(parameter): name for name, parameter in network.named_parameters()}
@@ -134,28 +135,28 @@ class TrainingLoop(Generic[Item, Batch]):
         state is saved in ``folder``, where the run began or resumes, after each epoch and, within one, after
         ``save_every`` seconds.
         """
-        state, best = folder.state if folder else None, dict[str, Tensor]()
+        state = folder.state if folder else None
         with ExitStack() as stack:
             if self.seed is not None:
                 stack.enter_context(torch.random.fork_rng([self._device] if self._device.type == "cuda" else []))
                 torch.manual_seed(self.seed)
             if state is not None:
                 self._restore(state)
-                best = state.best
-            self.history, best = state.history if state else (), best or self._weights()
-            losses = list(state.losses) if state else []
+            self.history = state.history if state else ()
+            best = (state.best if state else {}) or self._weights()
+            self._losses = list(state.losses) if state else []
             try:
                 while state is None or not self.finished(state.history):
                     done, saved = state.unfinished if state else EpochProgress(), time.monotonic()
-                    for done in self.epoch(len(self.history) + 1, done, losses):  # noqa: B020 - continues from it
+                    for done in self.epoch(len(self.history) + 1, done):  # noqa: B020 - continues from it
                         if folder and time.monotonic() - saved >= save_every:
-                            folder.save(self._state(best, done, losses))
+                            folder.save(self._state(best, done))
                             saved = time.monotonic()
                     record = self._record(len(self.history) + 1, done)
                     if self.validate is None or all(record.deciding < earlier.deciding for earlier in self.history):
                         best = self._weights()
                     self.history = (*self.history, record)
-                    state = self._state(best, EpochProgress(), losses)
+                    state = self._state(best, EpochProgress())
                     self._heap.trim()
                     if folder:
                         folder.save(state)
@@ -170,27 +171,25 @@ class TrainingLoop(Generic[Item, Batch]):
             return bool(losses)
         return self.patience is not None and len(losses) - 1 - losses.index(min(losses)) >= self.patience
 
-    def epoch(self, epoch: int, done: EpochProgress, losses: list[float] | None = None) -> Iterator[EpochProgress]:
+    def epoch(self, epoch: int, done: EpochProgress) -> Iterator[EpochProgress]:
         """Train on the rest of an epoch, and yield the progress after each batch."""
         items, make = self.batches(epoch), self.make
         rest = range(done.batches, len(items))
-        made = (
-            cast("Iterator[Batch]", (items[i] for i in rest))
-            if make is None
-            else prefetch(lambda i: make(items[i], epoch, i + 1), rest)
-        )
+        if make is None:
+            batches = cast("Iterator[Batch]", (items[i] for i in rest))
+        else:
+            batches = prefetch(lambda i: make(items[i], epoch, i + 1), rest)
         before, start, waited = done, time.perf_counter(), 0.0
         self.network.train(self.dropout)
         for i in progress(rest, self._title(epoch), "batches", verbose=self.verbose):
             asked = time.perf_counter()
-            batch = next(made)
+            batch = next(batches)
             waited += time.perf_counter() - asked
             if self.rate is not None:
                 for group in self.optimizer.param_groups:
                     group["lr"] = self.rate(epoch, i, len(items))
             loss = self._step(epoch, i + 1, batch)
-            if losses is not None:
-                losses.append(loss)
+            self._losses.append(loss)
             done = EpochProgress(
                 batches=i + 1,
                 pairs=done.pairs + self.size(batch),
@@ -225,19 +224,15 @@ class TrainingLoop(Generic[Item, Batch]):
         start, mean = time.perf_counter(), done.loss / max(done.pairs, 1)
         self.network.eval()
         with torch.no_grad():
-            found = self.validate(mean) if self.validate else Validation(mean, mean)
+            measured = self.validate(mean) if self.validate else Validation(mean, mean)
         seconds = done.seconds + time.perf_counter() - start
         record = EpochRecord(
             epoch=epoch,
             loss=mean,
-            validation_loss=found.loss,
-            temperature=found.temperature,
             learning_rate=float(self.optimizer.param_groups[0]["lr"]),
             seconds=seconds,
             waiting=done.waited / seconds,
-            validation_maxsim=found.maxsim,
-            validation_document=found.document,
-            deciding=found.deciding,
+            **measured._asdict(),
         )
         _LOG.info("%s: loss %.4f, validation %.4f", self._title(epoch), record.loss, record.validation_loss)
         return record
@@ -248,28 +243,30 @@ class TrainingLoop(Generic[Item, Batch]):
     def _weights(self) -> dict[str, Tensor]:
         return {name: tensor.detach().cpu().clone() for name, tensor in self.network.state_dict().items()}
 
-    def _state(self, best: dict[str, Tensor], done: EpochProgress, losses: Sequence[float]) -> TrainingState:
+    def _state(self, best: dict[str, Tensor], done: EpochProgress) -> TrainingState:
         moments = self.optimizer.state_dict()["state"]
         random = {} if self.seed is None else {"cpu": torch.random.get_rng_state()}
         if random and self._device.type == "cuda":
             random["cuda"] = torch.cuda.get_rng_state(self._device)
         return TrainingState(
             model=self._weights(),
-            optimizer={f"{key}.{self._names[i]}": tensor for i, of in moments.items() for key, tensor in of.items()},
+            optimizer={
+                f"{moment}.{self._names[i]}": tensor for i, named in moments.items() for moment, tensor in named.items()
+            },
             best=best,
             history=self.history,
             unfinished=done,
             random=random,
-            losses=tuple(losses),
+            losses=tuple(self._losses),
         )
 
     def _restore(self, state: TrainingState) -> None:
         self.network.load_state_dict(state.model)
-        place = {name: i for i, name in enumerate(self._names)}
+        number = {name: i for i, name in enumerate(self._names)}
         moments: dict[int, dict[str, Tensor]] = {}
         for key, tensor in state.optimizer.items():
             moment, _, name = key.partition(".")
-            moments.setdefault(place[name], {})[moment] = tensor
+            moments.setdefault(number[name], {})[moment] = tensor
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
         if "cpu" in state.random:
             torch.random.set_rng_state(state.random["cpu"])
@@ -358,11 +355,6 @@ class ProcessGroup:
             parameter.grad = part.view_as(parameter)
 
 
-def is_first() -> bool:
-    """Return whether this process writes: it is process 0, or was not started by ``torchrun``."""
-    return int(os.environ.get("RANK", "0")) == 0
-
-
 def local_device(name: str | None) -> torch.device:
     """Choose a device; each process that ``torchrun`` started gets its own GPU."""
     if name in (None, "cuda") and torch.cuda.is_available() and "LOCAL_RANK" in os.environ:
@@ -370,13 +362,7 @@ def local_device(name: str | None) -> torch.device:
     return choose_device(name)
 
 
-class Savable(Protocol):
-    """A model that writes itself to a new folder."""
-
-    def save(self, path: Path) -> object: ...
-
-
-Trained = TypeVar("Trained", bound=Savable)
+Trained = TypeVar("Trained", bound=SavedModel)
 
 
 def train_and_save(output: Path, train: Callable[[Path], Trained]) -> Trained:
@@ -394,11 +380,12 @@ def train_and_save(output: Path, train: Callable[[Path], Trained]) -> Trained:
     """
     check_new_folder(output, "output")
     state = output.with_name(f"{output.name}.training")
-    if is_first():
+    writes = int(os.environ.get("RANK", "0")) == 0  # process 0, or not started by torchrun
+    if writes:
         with writer_lock(state.absolute()):
             pass  # fail before anything is computed if another process trains here, or nothing can be written
     model = train(state)
-    if is_first():
+    if writes:
         model.save(output)
         for name in ("history.csv", "losses.png"):
             if (state / name).exists():

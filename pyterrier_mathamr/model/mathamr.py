@@ -15,9 +15,9 @@ from pyterrier_mathamr._common.types import GraphPart
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary
 from pyterrier_mathamr.store import new_folder
 
+from .batching import choose_device
 from .config import RELATIONAL_CONV, MathAMRConfig
-from .encoder.batching import Embeddings, choose_device, encode_in_batches
-from .features import tensors_of, vocabulary_of
+from .encoding import Embeddings, encode_in_batches, tensors_of, vocabulary_of
 from .saving import (
     CONFIG,
     DEFAULT_MODEL,
@@ -25,21 +25,24 @@ from .saving import (
     ModelManifest,
     SavedModel,
     check_new_folder,
-    find_folder,
+    find_saved,
     folder_name,
     model_faults,
+    pack_weights,
     read_manifest,
     read_projection,
     read_vocabulary,
+    read_weights,
+    stored_dtype,
     write_model,
 )
-from .score_weights import ScoreWeights, with_weights
+from .score_weights import ScoreWeights, legible
 from .text_encoder import TextEncoder, encoder_of, unit_rows
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from .packed_bert import Rows
+    from .packed_bert import Float32
     from .transformers import DocEncoder, GraphRows, QueryEncoder, TextScorer
 
 
@@ -103,12 +106,12 @@ class MathAMR(SavedModel):
             layers are of a class that is not ``conv``. ConfigError: torch-geometric has no such class.
             MissingExtraError: torch-geometric is needed and cannot be imported.
         """
-        folder = find_folder(name_or_path)
+        folder = find_saved(name_or_path)
         manifest = read_manifest(folder, conv)
         if manifest.config.conv != RELATIONAL_CONV:
-            from .encoder.encoder import convolution_of
+            from .networks import convolution_of
 
-            convolution_of(manifest.config)  # now, not when something is encoded
+            convolution_of(manifest.config)  # refused now, not when something is encoded
         model = cls.__new__(cls)
         model.config, model._folder, model._manifest = manifest.config, folder.absolute(), manifest
         model._vocabulary, model._weights, model._encoders = None, None, {}
@@ -150,8 +153,6 @@ class MathAMR(SavedModel):
             ConfigError: the folder exists, or another dtype.
             WriteError: the disk is full or read-only, or a permission is missing; nothing is left behind.
         """
-        from .weights import pack_weights, stored_dtype
-
         target = check_new_folder(path)
         weights = pack_weights(self.weights(), dtype or stored_dtype(self._folder))
         manifest = ModelManifest(self.config, self.vocabulary.hash, hashlib.sha256(weights).hexdigest())
@@ -189,8 +190,6 @@ class MathAMR(SavedModel):
     def identity(self) -> str:
         """Sha256 of configuration, vocabulary and weights, equal for a model and its saved copy."""
         if self._manifest is None:
-            from .weights import pack_weights
-
             digest = hashlib.sha256(pack_weights(self.weights())).hexdigest()
             self._manifest = ModelManifest(self.config, self.vocabulary.hash, digest)
         return self._manifest.identity
@@ -216,13 +215,14 @@ class MathAMR(SavedModel):
 
     def with_score_weights(self, weights: ScoreWeights) -> MathAMR:
         """Return a model that encodes as this one does and scores with ``weights``; see :func:`fit_score_weights`."""
-        return MathAMR(with_weights(self.config, weights), self.vocabulary, self.weights(), text=self.text)
+        kinds = tuple(map(legible, (weights.formula, weights.sentence, weights.document)))
+        blend = legible(weights.blend) if weights.blend else "none"
+        config = self.config.replace(kind_weights=kinds, document_blend=blend)
+        return MathAMR(config, self.vocabulary, self.weights(), text=self.text)
 
     def weights(self) -> dict[str, Tensor]:
         """Return the network's parameters and buffers by name, float32 on the CPU."""
         if self._weights is None:
-            from .weights import read_weights
-
             folder, manifest = self._source()
             layers = self.config.layers
             self._weights = read_weights(folder / WEIGHTS, manifest.weights, CONFIG, layers, self._build)
@@ -230,13 +230,13 @@ class MathAMR(SavedModel):
 
     def encoder(self, device: str | None = None) -> nn.Module:
         """Return the network in evaluation mode on ``device`` (see :meth:`encode`), built on first use."""
-        place = choose_device(device)
-        if str(place) not in self._encoders:
+        chosen = choose_device(device)
+        if str(chosen) not in self._encoders:
             weights = self.weights()  # first: this checks that the configuration asks for no larger ones
             encoder = self._build()
             encoder.load_state_dict(weights)
-            self._encoders[str(place)] = encoder.to(place).eval()
-        return self._encoders[str(place)]
+            self._encoders[str(chosen)] = encoder.to(chosen).eval()
+        return self._encoders[str(chosen)]
 
     def encode(
         self, graphs: Sequence[MathAMRGraph], *, device: str | None = None, verbose: bool = False
@@ -267,16 +267,15 @@ class MathAMR(SavedModel):
         text = self.text.for_queries
         if not self.config.text_alone or text is self.text or device not in (None, "cpu"):
             return self.encode(graphs, device=device, verbose=verbose)
-        read = tensors_of(graphs, self.vocabulary, self.config, text)
-        rows = [np.asarray(tensors.features, np.float32) for tensors in read]
-        return [unit_rows(of @ self._projection.T) for of in rows]
+        posts = list(tensors_of(graphs, self.vocabulary, self.config, text))
+        return [unit_rows(np.asarray(post.features, np.float32) @ self._projection.T) for post in posts]
 
     @cached_property
-    def _projection(self) -> Rows:
+    def _projection(self) -> Float32:
         """P of a model of only text (:mod:`.networks`), float32 ``[d_p, d_text]``."""
         if self._weights is not None:
-            found: Rows = self._weights["text.project.weight"].detach().float().cpu().numpy()
-            return found
+            projection: Float32 = self._weights["text.project.weight"].detach().float().cpu().numpy()
+            return projection
         folder, manifest = self._source()
         return read_projection(folder / WEIGHTS, manifest)
 
@@ -290,8 +289,8 @@ class MathAMR(SavedModel):
             device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
             verbose: show progress.
         """
-        network, place = self.encoder(device), choose_device(device)
-        return encode_in_batches(network, graphs, place, self.config.projection, verbose=verbose)
+        width = self.config.projection
+        return encode_in_batches(self.encoder(device), graphs, choose_device(device), width, verbose=verbose)
 
     def doc_encoder(
         self, *, device: str | None = None, batch_size: int | None = None, verbose: bool = False

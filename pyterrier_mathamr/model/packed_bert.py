@@ -1,4 +1,8 @@
-"""The packed weights of the bundled text encoder, and its forward pass in numpy, by which queries are encoded.
+"""Text encoders with packed weights, such as the bundled one, and their forward pass in numpy, which encodes queries.
+
+::
+
+    text ──tokenizers──▶ pieces ──PackedBert here, TorchBert in bert──▶ states [l, d] ──mean──▶ float32 [d]
 
 ``import torch`` costs more than a search. For the few texts of a query numpy multiplies in float32 as fast as torch
 does; torch's products of int8 matrices, which :mod:`.bert` has for documents, are faster still from some ten pieces on,
@@ -12,16 +16,22 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.running.resources import one_blas_thread
 
-Rows = npt.NDArray[np.float32]
+from .batching import batches_by_size
+
+if TYPE_CHECKING:
+    from .bert import TorchBert
+
+Float32 = npt.NDArray[np.float32]
 
 Precision = Literal["float32", "bfloat16", "int8"]
 """Of the products with weights; states are float32, or bfloat16 with ``bfloat16``."""
@@ -77,8 +87,8 @@ def relative_buckets(length: int, buckets: int) -> npt.NDArray[np.int64]:
     far = exact + (scale * np.float32(half - exact)).astype(np.int64)
     rows = np.where(distances < exact, distances, np.minimum(far, half - 1))
     steps = distances - distances[:, None]
-    found: npt.NDArray[np.int64] = rows[np.abs(steps)] + half * (steps > 0)
-    return found
+    buckets_of_pairs: npt.NDArray[np.int64] = rows[np.abs(steps)] + half * (steps > 0)
+    return buckets_of_pairs
 
 
 _NAMES = {
@@ -96,22 +106,22 @@ _ATTENTION_NAMES = {  # of BERT, of MPNet
 }
 
 
-def renamed_weights(weights: Mapping[str, Weight], size: BertSize) -> dict[str, Rows]:
+def renamed_weights(weights: Mapping[str, Weight], size: BertSize) -> dict[str, Float32]:
     """Rename the weights of a ``BertModel`` or ``MPNetModel`` of transformers."""
-    found = {"segments.weight": np.zeros((1, weights[f"{_NAMES['words']}.weight"].shape[1]), np.float32)}
+    renamed = {"segments.weight": np.zeros((1, weights[f"{_NAMES['words']}.weight"].shape[1]), np.float32)}
     is_mpnet = bool(size.relative_attention_num_buckets)
     for kind in ("weight", "bias"):
-        for own, other in _NAMES.items():
-            if f"{other}.{kind}" in weights:
-                found[f"{own}.{kind}"] = weights[f"{other}.{kind}"]
+        for ours, theirs in _NAMES.items():
+            if f"{theirs}.{kind}" in weights:
+                renamed[f"{ours}.{kind}"] = weights[f"{theirs}.{kind}"]
         for i in range(size.num_hidden_layers):
-            theirs = f"encoder.layer.{i}."
-            for own, other in _LAYER_NAMES.items():
-                found[f"layers.{i}.{own}.{kind}"] = weights[f"{theirs}{other}.{kind}"]
-            for own, names in _ATTENTION_NAMES.items():
-                parts = [weights[f"{theirs}attention.{name}.{kind}"] for name in names[is_mpnet]]
-                found[f"layers.{i}.attention.{own}.{kind}"] = np.concatenate(parts)
-    return {name: weight.astype(np.float32, copy=False) for name, weight in found.items()}
+            layer = f"encoder.layer.{i}."
+            for ours, theirs in _LAYER_NAMES.items():
+                renamed[f"layers.{i}.{ours}.{kind}"] = weights[f"{layer}{theirs}.{kind}"]
+            for ours, names in _ATTENTION_NAMES.items():
+                parts = [weights[f"{layer}attention.{name}.{kind}"] for name in names[is_mpnet]]
+                renamed[f"layers.{i}.attention.{ours}.{kind}"] = np.concatenate(parts)
+    return {name: weight.astype(np.float32, copy=False) for name, weight in renamed.items()}
 
 
 def read_weights(folder: Path) -> dict[str, Weight]:
@@ -126,8 +136,9 @@ def read_weights(folder: Path) -> dict[str, Weight]:
     weights: dict[str, Weight] = load_file(folder / (PACKED if is_packed else PUBLISHED))
     if not is_packed:
         weights = {**renamed_weights(weights, size)}
-    found = {name: weight.shape for name, weight in weights.items() if not name.endswith(SCALE)}
-    if size.num_hidden_layers > len(found) or found != dict(_shapes(size)):
+    shapes = {name: weight.shape for name, weight in weights.items() if not name.endswith(SCALE)}
+    # first the number: a config.json may ask for layers without end
+    if size.num_hidden_layers > len(shapes) or shapes != dict(_shapes(size)):
         raise ValueError("weights have other names or shapes than config.json gives")
     return weights
 
@@ -160,7 +171,7 @@ class PackedBert:
         scales = {name.removesuffix(SCALE): packed.pop(name).astype(np.float32) for name in [*packed] if SCALE in name}
         self._words = packed.pop("words.weight")
         self._word_scales = scales.pop("words.weight", np.ones(len(self._words), np.float32))
-        self._weights: dict[str, Rows] = {}
+        self._weights: dict[str, Float32] = {}
         for name, weight in packed.items():
             if name.startswith("layers.") and weight.ndim == 2:  # as [in, out], by which products are faster
                 scale = scales.get(name, np.float32(1))
@@ -168,23 +179,22 @@ class PackedBert:
             else:
                 self._weights[name] = weight.astype(np.float32)
 
-    def words(self, ids: Sequence[int]) -> Rows:
+    def words(self, ids: Sequence[int]) -> Float32:
         """Return the input embeddings of pieces, float32 ``[l, d]``."""
-        found: Rows = self._words[ids] * self._word_scales[ids, None]
-        return found
+        embeddings: Float32 = self._words[ids] * self._word_scales[ids, None]
+        return embeddings
 
-    def states(self, texts: Sequence[Sequence[int]]) -> list[Rows]:
+    def states(self, texts: Sequence[Sequence[int]]) -> list[Float32]:
         """Compute the states of texts, each float32 ``[l, d]``, given their pieces, special ones included."""
         with one_blas_thread():
             return [self._states(ids) for ids in texts]
 
-    def _states(self, ids: Sequence[int]) -> Rows:
-        of = self._weights
-        places = of["positions.weight"][self._size.first_position :][: len(ids)]
-        x = self._norm(self.words(ids) + places + of["segments.weight"][0], "norm")
+    def _states(self, ids: Sequence[int]) -> Float32:
+        positions = self._weights["positions.weight"][self._size.first_position :][: len(ids)]
+        x = self._norm(self.words(ids) + positions + self._weights["segments.weight"][0], "norm")
         bias = None
         if buckets := self._size.relative_attention_num_buckets:
-            bias = of["relative.weight"].T[:, relative_buckets(len(ids), buckets)]  # [h, l, l]
+            bias = self._weights["relative.weight"].T[:, relative_buckets(len(ids), buckets)]  # [h, l, l]
         for i in range(self._size.num_hidden_layers):
             layer = f"layers.{i}."
             mixed = self._attention(self._linear(x, f"{layer}attention.qkv"), bias)
@@ -193,27 +203,27 @@ class PackedBert:
             x = self._norm(x + self._linear(inner, f"{layer}down"), f"{layer}norm")
         return x
 
-    def _linear(self, x: Rows, name: str) -> Rows:
-        product: Rows = x @ self._weights[f"{name}.weight"]
+    def _linear(self, x: Float32, name: str) -> Float32:
+        product: Float32 = x @ self._weights[f"{name}.weight"]
         product += self._weights[f"{name}.bias"]
         return product
 
-    def _norm(self, states: Rows, name: str) -> Rows:
-        x: Rows = np.subtract(states, states.mean(axis=1, keepdims=True))
+    def _norm(self, states: Float32, name: str) -> Float32:
+        x: Float32 = np.subtract(states, states.mean(axis=1, keepdims=True))
         variance = np.einsum("ij,ij->i", x, x) / x.shape[1]
         x /= np.sqrt(variance + self._size.layer_norm_eps)[:, None]
         x *= self._weights[f"{name}.weight"]
         x += self._weights[f"{name}.bias"]
         return x
 
-    def _attention(self, qkv: Rows, bias: Rows | None) -> Rows:
+    def _attention(self, qkv: Float32, bias: Float32 | None) -> Float32:
         """Mix the values of pieces by softmax(Q Kᵀ / √d_h + bias) in each head: ``[l, 3 d]`` to ``[l, d]``."""
         length, heads = len(qkv), self._size.num_attention_heads
         q, k, v = qkv.reshape(length, 3, heads, -1).transpose(1, 2, 0, 3)  # each [h, l, d / h]
         mixed = np.empty((length, heads, q.shape[-1]), np.float32)
         q = q * np.float32(q.shape[-1] ** -0.5)
         for some in _blocks(heads, length * length):
-            weights: Rows = q[some] @ k[some].transpose(0, 2, 1)
+            weights: Float32 = q[some] @ k[some].transpose(0, 2, 1)
             if bias is not None:
                 weights += bias[some]
             np.subtract(weights, weights.max(axis=2, keepdims=True), out=weights)
@@ -237,11 +247,11 @@ _ERF = 1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592
 _NEAR = 0.3275911
 
 
-def gelu(x: Rows) -> Rows:
+def gelu(x: Float32) -> Float32:
     """Replace x by x Φ(x), with erf to 1.5e-7 by Abramowitz and Stegun, 7.1.26, as numpy has none."""
     for some in _blocks(len(x), x.shape[1]):
-        own = x[some]
-        z = np.abs(own) * np.float32(2**-0.5)
+        part = x[some]
+        z = np.abs(part) * np.float32(2**-0.5)
         t = np.float32(1) / (np.float32(1) + np.float32(_NEAR) * z)
         erfc = np.float32(_ERF[0]) * t
         for factor in _ERF[1:]:
@@ -249,8 +259,80 @@ def gelu(x: Rows) -> Rows:
             erfc *= t
         z *= -z
         erfc *= np.exp(z, out=z)
-        erf = np.copysign(np.float32(1) - erfc, own)
+        erf = np.copysign(np.float32(1) - erfc, part)
         erf += np.float32(1)
-        own *= erf
-        own *= np.float32(0.5)
+        part *= erf
+        part *= np.float32(0.5)
     return x
+
+
+BUNDLED_ENCODER = "minilm-math"
+"""The text encoder that comes with the package: all-MiniLM-L6-v2, trained further on mathematical texts."""
+
+BUNDLED_FOLDER = Path(__file__).parent.parent / "data" / BUNDLED_ENCODER
+_LENGTHS = "sentence_bert_config.json"  # the file in which sentence-transformers limits a text
+_LONGEST = 256  # pieces of a text without that file, special ones included; minilm-math was trained for so many
+
+
+class Pieces(NamedTuple):
+    """The pieces of a text, without special ones."""
+
+    ids: list[int]
+    starts: list[int]  # the first character of each
+    ends: list[int]  # the character after the last of each
+
+    @classmethod
+    def of(cls, ids: list[int], spans: Sequence[tuple[int, int]]) -> Pieces:
+        return cls(ids, [start for start, _ in spans], [end for _, end in spans])
+
+    def between(self, start: int, end: int) -> tuple[int, int]:
+        """Return the first and the end piece that share a character with ``start`` to ``end``."""
+        first, last = bisect_right(self.ends, start), bisect_left(self.starts, end)
+        return first, max(first, last)
+
+
+class PackedEncoder:
+    """An encoder whose vector of a text is the mean of its pieces' states (Reimers and Gurevych, EMNLP 2019)."""
+
+    before = 1  # special pieces at the beginning of a text, and as many at its end
+
+    def __init__(self, network: PackedBert | TorchBert, folder: Path = BUNDLED_FOLDER) -> None:
+        from tokenizers import Tokenizer
+
+        self.network, self.at_once = network, network.at_once
+        size, limit = BertSize.read(folder / "config.json"), folder / _LENGTHS
+        longest = int(json.loads(limit.read_bytes())["max_seq_length"]) if limit.is_file() else _LONGEST
+        self.width, self.room = size.hidden_size, min(longest, size.max_position_embeddings - size.first_position) - 2
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        if self._tokenizer.get_vocab_size() > size.vocab_size:
+            raise ValueError("tokenizer.json has more pieces than the table of config.json")
+        if self.room < 1:
+            raise ValueError(f"a text of {longest} pieces is too short")
+        self.head, self.tail = self._tokenizer.encode("").ids
+
+    def pieces(self, texts: Sequence[str]) -> list[Pieces]:
+        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return [Pieces.of(encoding.ids, encoding.offsets) for encoding in encodings]
+
+    def states(self, texts: Sequence[Sequence[int]]) -> list[Float32]:
+        """Compute the states of texts, each float32 ``[pieces and two special ones, d]``."""
+        return self.network.states([[self.head, *ids, self.tail] for ids in texts])
+
+    def encode(self, texts: Sequence[str]) -> Float32:
+        """Average the states of each text, cut to the longest length: float32 ``[n, d]``."""
+        ids = [text.ids[: self.room] for text in self.pieces(texts)]
+        means = np.zeros((len(ids), self.width), np.float32)
+        for members in batches_by_size([len(text) + 2 for text in ids], self.at_once):
+            for i, states in zip(members, self.states([ids[i] for i in members]), strict=True):
+                means[i] = states.mean(axis=0)
+        return means
+
+    def word_vectors(self, words: Sequence[str]) -> Float32:
+        """Average the input embeddings of the pieces of each word: float32 ``[n, d]``, zeros without pieces."""
+        vectors = np.zeros((len(words), self.width), np.float32)
+        for i, word in enumerate(self.pieces(words)):
+            if word.ids:
+                vectors[i] = self.network.words(word.ids).mean(axis=0)
+        return vectors

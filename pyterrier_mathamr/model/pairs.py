@@ -1,4 +1,4 @@
-"""Training data: question-answer pairs, the documents that may be negatives of a question, and batches of graphs.
+"""Training data: question-answer pairs, the documents that may be negatives of a question, and batches of their ids.
 
 ::
 
@@ -11,28 +11,15 @@ become further columns of the score matrix::
                  answers of the batch      hard negatives of the batch, each once
     question 0   own   a₁    a₂    a₃   |  h₀₁   h₀₂   h₁₁   …       every question is also contrasted with the others'
     question 1   a₀    own   a₂    a₃   |  h₀₁   –     h₁₁   …       negatives, except its known answers (–)
-
-A batch and the share of each process, with about the same number of nodes each::
-
-    graphs  [ B questions | B answers | H hard negatives ]
-              └────── nodes masked, edges dropped ─────┘
-    work    [ process 0      | process 1      | … ]
-              └ parts of at most ``node_budget`` nodes
-
-The tensors of all graphs are built once, in the folder of the run (``tensors-<16 digits>.mathamr``; the digits identify
-vocabulary, conditions and ids), and then memory-mapped. Validation batches have no noise, so their losses are
-comparable between runs.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 import pandas as pd
@@ -40,14 +27,10 @@ import torch
 from torch import Tensor
 
 from pyterrier_mathamr._common.errors import ConfigError, listed
-from pyterrier_mathamr._common.running.processes import runs_within
-from pyterrier_mathamr.graph import MASK_ID, GraphBatch, MathAMRGraph, TensorStore, Vocabulary, collate
+from pyterrier_mathamr.graph import MathAMRGraph
 
-from .config import MathAMRConfig, TrainingOptions
+from .config import MathAMRConfig
 from .errors import TrainingError
-from .features import tensors_of
-from .loop import ProcessGroup
-from .text_encoder import TextEncoder
 
 Pair = tuple[str, str]
 """Query id and docno of a right answer."""
@@ -68,12 +51,12 @@ def read_pairs(pairs: Pairs) -> tuple[Pair, ...]:
         if missing:
             raise TrainingError(f"the frame of pairs lacks the column(s) {', '.join(sorted(missing))}.")
         pairs = zip(pairs["qid"], pairs["docno"], strict=True)
-    found: dict[Pair, None] = {}
+    distinct: dict[Pair, None] = {}
     for item in pairs:
         if isinstance(item, str) or not isinstance(item, Sized) or len(item) != 2:
             raise TrainingError(f"a pair is (question id, answer id), not {item!r}.")
-        found[str(item[0]), str(item[1])] = None
-    return tuple(found)
+        distinct[str(item[0]), str(item[1])] = None
+    return tuple(distinct)
 
 
 def split_pairs(pairs: Sequence[Pair], share: float, seed: int) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
@@ -106,15 +89,15 @@ class PairAnswers:
     """The known right answers of each question, which are never its negatives."""
 
     def __init__(self, pairs: Iterable[Pair], never: Mapping[str, Iterable[str]] | None = None) -> None:
-        self._of: defaultdict[str, set[str]] = defaultdict(set)
+        self._answers: defaultdict[str, set[str]] = defaultdict(set)
         for question, answer in pairs:
-            self._of[question].add(answer)
+            self._answers[question].add(answer)
         for question, others in (never or {}).items():
-            self._of[str(question)].update(map(str, others))
+            self._answers[str(question)].update(map(str, others))
 
     def known(self, question: str, document: str) -> bool:
         """Return whether a document is known to be right for a question, or is the question itself."""
-        return document == question or document in self._of.get(question, ())
+        return document == question or document in self._answers.get(question, ())
 
     def allowed(self, batch: Sequence[Pair], others: Sequence[str] = ()) -> Tensor:
         """Return a mask of the batch: the documents that may be negatives of each question."""
@@ -126,22 +109,22 @@ class PairAnswers:
 class HardNegatives:
     """The wrong answers of each question that look right."""
 
-    def __init__(self, of: Mapping[str, Sequence[str]], answers: PairAnswers) -> None:
-        self._of = {
-            question: [name for name in dict.fromkeys(found) if not answers.known(question, name)]
-            for question, found in of.items()
+    def __init__(self, negatives: Mapping[str, Sequence[str]], answers: PairAnswers) -> None:
+        self._negatives = {
+            question: [name for name in dict.fromkeys(names) if not answers.known(question, name)]
+            for question, names in negatives.items()
         }
 
     def documents(self, pairs: Iterable[Pair]) -> list[str]:
         """List the documents that may be drawn for some pairs, each once, in order."""
         questions = dict.fromkeys(question for question, _ in pairs)
-        return list(dict.fromkeys(name for question in questions for name in self._of.get(question, ())))
+        return list(dict.fromkeys(name for question in questions for name in self._negatives.get(question, ())))
 
     def draw(self, pairs: Sequence[Pair], count: int, generator: torch.Generator) -> dict[Pair, list[str]]:
         drawn = {}
         for pair in pairs:
-            found = self._of.get(pair[0], [])
-            drawn[pair] = [found[i] for i in torch.randperm(len(found), generator=generator).tolist()[:count]]
+            names = self._negatives.get(pair[0], [])
+            drawn[pair] = [names[i] for i in torch.randperm(len(names), generator=generator).tolist()[:count]]
         return drawn
 
 
@@ -196,13 +179,14 @@ class TrainingData:
         else:
             train, held = everything, read_pairs(validation)
         hidden = {question for question, _ in held}
-        train, early = (tuple(pair for pair in of if pair[0] not in hidden) for of in (train, read_pairs(first or ())))
+        train = tuple(pair for pair in train if pair[0] not in hidden)
+        early = tuple(pair for pair in read_pairs(first or ()) if pair[0] not in hidden)
         for part, name in ((train, "training"), (early, "training in the first epochs")):
             if len(part) < 2 and (part is train or first is not None):
                 raise TrainingError(f"{name} needs at least two pairs, and {len(part)} are left after the split.")
         answers = PairAnswers((*train, *held, *early), never)
-        wrong = {str(question): list(map(str, found)) for question, found in (negatives or {}).items()}
-        known = {str(question): sorted(map(str, found)) for question, found in (never or {}).items()}
+        wrong = {str(question): list(map(str, names)) for question, names in (negatives or {}).items()}
+        known = {str(question): sorted(map(str, names)) for question, names in (never or {}).items()}
         content = json.dumps([train, held, early, wrong, known], sort_keys=True)
         digest = hashlib.sha256(content.encode()).hexdigest()
         return cls(train, held, early, answers, HardNegatives(wrong, answers), digest)
@@ -227,10 +211,6 @@ class TrainingData:
         batches = batches_of(pairs, options.batch_size * processes, generator_of(options.seed, epoch, 0))
         return [(batch, columns_of(batch, drawn)) for batch in batches]
 
-    def validation_batches(self, config: MathAMRConfig, processes: int = 1) -> list[PairBatch]:
-        """Cut the validation pairs into batches, always the same."""
-        return [(batch, []) for batch in batches_of(self.held, config.training.batch_size * processes)]
-
 
 class PairGraphs(Protocol):
     """Graphs by id: a ``GraphStore`` or a mapping."""
@@ -244,102 +224,3 @@ def require_graphs(names: Iterable[str], graphs: PairGraphs) -> None:
     if missing := [name for name in names if name not in graphs]:
         posts = f"{len(missing)} post(s) of the pairs have no graph: {listed(missing)}"
         raise TrainingError(f"{posts}. Build their graphs first.")
-
-
-def open_tensors(
-    folder: Path,
-    group: ProcessGroup,
-    names: Sequence[str],
-    graphs: PairGraphs,
-    vocabulary: Vocabulary,
-    config: MathAMRConfig,
-    text: TextEncoder | None = None,
-    verbose: bool = False,
-) -> TensorStore:
-    """Open the tensors of some graphs, after building them if necessary."""
-    conditions: list[str] = [config.formulas, config.virtual_nodes, config.auxiliary]
-    if config.text.features == "text":
-        conditions += [text.name if text else config.text.text_model]
-    digest = hashlib.sha256(json.dumps([vocabulary.hash, conditions, list(names)]).encode()).hexdigest()
-    store = TensorStore(folder / f"tensors-{digest[:16]}.mathamr")
-
-    def build() -> None:
-        if store.built():
-            store.verify()  # a wrong index would spoil training or crash a GPU
-            return
-        found = (graphs[name] for name in names)
-        shown = verbose and group.rank == 0
-        made = tensors_of(found, vocabulary, config, text, total=len(names), verbose=shown)
-        TensorStore.build(store.path, zip(names, made, strict=True))
-
-    group.first(build)
-    return store
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingBatch:
-    """B pairs and H hard negatives.
-
-    Attributes:
-        pairs: the pairs of all processes.
-        others: the hard negatives.
-        graphs: all graphs, on the CPU, in the order of the module's diagram.
-        allowed: bool ``[B, B + H]``, the documents that may be negatives of each question.
-        parts: the graphs that this process encodes, in order.
-        rows: the number of rows that each process encodes.
-    """
-
-    pairs: list[Pair]
-    others: list[str]
-    graphs: GraphBatch
-    allowed: Tensor
-    parts: tuple[GraphBatch, ...]
-    rows: list[int]
-
-
-def make_batch(
-    batch: PairBatch,
-    tensors: TensorStore,
-    answers: PairAnswers,
-    options: TrainingOptions,
-    noise: torch.Generator | None = None,
-    rank: int = 0,
-    processes: int = 1,
-) -> TrainingBatch:
-    """Collate the graphs of a batch and divide the work."""
-    pairs, others = batch
-    names = [*(question for question, _ in pairs), *(answer for _, answer in pairs), *others]
-    graphs = collate(tensors.get_many(names))
-    if noise is not None:
-        graphs = augment(graphs, options, noise)
-    parts, rows = _divide(graphs, options.node_budget, rank, processes)
-    return TrainingBatch(pairs, others, graphs, answers.allowed(pairs, others), parts, rows)
-
-
-def augment(batch: GraphBatch, options: TrainingOptions, generator: torch.Generator) -> GraphBatch:
-    """Mask nodes and drop edges at random; never virtual nodes and their edges."""
-    device = batch.nodes.device
-    drawn = torch.rand(batch.nodes.numel() + batch.edge_type.numel(), generator=generator).to(device)
-    for_nodes, for_edges = torch.split(drawn, [batch.nodes.numel(), batch.edge_type.numel()])
-    nodes = batch.nodes.masked_fill((for_nodes < options.node_mask) & ~batch.is_virtual, MASK_ID)
-    structural = batch.is_virtual[batch.edge_index].any(0)  # [e]
-    kept = structural | (for_edges >= options.edge_dropout)
-    return dataclasses.replace(
-        batch, nodes=nodes, edge_index=batch.edge_index[:, kept], edge_type=batch.edge_type[kept]
-    )
-
-
-def _divide(
-    graphs: GraphBatch, budget: int | None, rank: int, processes: int
-) -> tuple[tuple[GraphBatch, ...], list[int]]:
-    """Divide graphs among processes, by nodes, and cut the share of this process into parts."""
-    ends = graphs.node_offsets[1:]  # [m]
-    total = int(ends[-1])
-    cuts = [0, *(int((ends <= total * i // processes).sum()) for i in range(1, processes)), len(graphs)]
-    rows = [int(graphs.offsets[cuts[i + 1]] - graphs.offsets[cuts[i]]) for i in range(processes)]
-    budget = total if budget is None else budget
-    if processes == 1 and total <= budget:
-        return (graphs,), rows
-    first, last = cuts[rank], cuts[rank + 1]
-    sizes = graphs.node_offsets.diff()[first:last].tolist()
-    return tuple(graphs.part(first + run.start, first + run.stop) for run in runs_within(sizes, budget)), rows

@@ -34,10 +34,11 @@ from pyterrier_mathamr.store.hub import card, download, first_line, split_branch
 
 from .config import RELATIONAL_CONV, MathAMRConfig, conv_name, is_known_conv
 from .errors import ModelFileError, ModelNotFoundError, UnsafeModelError
-from .packed_bert import Rows
+from .packed_bert import Float32
 
 if TYPE_CHECKING:
     import pandas as pd
+    from torch import Tensor, nn
 
 HUB = "hf:"
 """The prefix of the name of a model on the Hugging Face hub."""
@@ -53,6 +54,10 @@ DEFAULT_MODEL = "mathamr-plus-text"
 LARGE_MODEL = "mathamr-plus-text-large"
 """A bundled model that ranks better and encodes six times as slowly; its encoder is not in the package."""
 
+FORMAT_VERSION = 1
+CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json.gz", "weights.safetensors"
+LARGEST_CONFIG = 1 << 20  # bytes; real ones have 2,000
+
 
 def bundled_models() -> Iterator[Path]:
     """Yield the folders of bundled models: this package's, and then those of packages that register models."""
@@ -63,48 +68,43 @@ def bundled_models() -> Iterator[Path]:
 @cache
 def _bundled_elsewhere() -> tuple[Path, ...]:
     packages = {entry.module.partition(".")[0] for entry in entry_points(group="mathamr_models")}
-    found = [find_spec(package) for package in sorted(packages - {__name__.partition(".")[0]})]
-    places = [spec.submodule_search_locations[0] for spec in found if spec and spec.submodule_search_locations]
-    return tuple(Path(place) / "data" / "models" for place in places)
+    specs = [find_spec(package) for package in sorted(packages - {__name__.partition(".")[0]})]
+    folders = [spec.submodule_search_locations[0] for spec in specs if spec and spec.submodule_search_locations]
+    return tuple(Path(folder) / "data" / "models" for folder in folders)
 
 
-def find_folder(name: str | Path) -> Path:
-    """Find the folder of a :class:`~pyterrier_mathamr.MathAMR`; see :func:`find_saved`."""
-    return find_saved(name, CONFIG)
-
-
-def find_saved(name: str | Path, description: str) -> Path:
+def find_saved(name: str | Path, description: str = CONFIG) -> Path:
     """Find the folder of a model with such a description by path, bundled name or name on the hub."""
     if str(name).startswith(HUB):
         return fetched(str(name), FETCHED)
     for folder in chain([Path(name)], (models / name for models in bundled_models())):
         if (folder / description).is_file():
             return folder
-    found = (path.parent.name for models in bundled_models() for path in models.glob(f"*/{description}"))
-    bundled = ", ".join(sorted(found)) or "none is installed"
+    names = (path.parent.name for models in bundled_models() for path in models.glob(f"*/{description}"))
+    bundled = ", ".join(sorted(names)) or "none is installed"
     known = f"it is neither a folder with a {description} nor one of the bundled models ({bundled})"
     reason = f"{known}. Give a bundled name, the path that save() wrote, or hf:organization/name"
     raise ModelNotFoundError(str(name), reason)
 
 
 def short_name(folder: Path) -> str:
-    """Return the shortest name of a model's folder that :func:`find_folder` reads: a bundled one by its name."""
+    """Return the shortest name of a model's folder that :func:`find_saved` reads: a bundled one by its name."""
     return folder.name if folder.parent in bundled_models() else str(folder)
 
 
 def lasting_name(name: str | Path) -> str:
-    """Return a name that :func:`find_folder` reads in every current folder; a path may be relative to this one."""
-    return str(name) if str(name).startswith(HUB) else short_name(find_folder(name).absolute())
+    """Return a name that :func:`find_saved` reads in every current folder; a path may be relative to this one."""
+    return str(name) if str(name).startswith(HUB) else short_name(find_saved(name).absolute())
 
 
 def folder_name(folder: Path | None) -> str:
     """Name a model's folder, or its place on the hub if it is in the cache of the hub."""
     if folder is None:
         return "unsaved"
-    place = folder.absolute()
-    if place.parent.name == "snapshots":  # the cache of the hub: models--organization--name/snapshots/revision
-        return place.parent.parent.name.removeprefix("models--").replace("--", "/")
-    return place.name
+    folder = folder.absolute()
+    if folder.parent.name == "snapshots":  # the cache of the hub: models--organization--name/snapshots/revision
+        return folder.parent.parent.name.removeprefix("models--").replace("--", "/")
+    return folder.name
 
 
 def fetched(name: str, patterns: Sequence[str], *, revision: str | None = None) -> Path:
@@ -115,6 +115,13 @@ def fetched(name: str, patterns: Sequence[str], *, revision: str | None = None) 
     except (OSError, ValueError) as error:  # the bases of its errors: of the connection, of the answer, of the name
         fix = "Check the name and the connection; without one, give the path of a copy"
         raise ModelNotFoundError(name, f"it cannot be fetched ({first_line(error)}). {fix}") from error
+
+
+def check_new_folder(path: str | Path, option: str = "path") -> Path:
+    """Return a path that a model is to be written to."""
+    if Path(path).exists():
+        raise ConfigError(option, str(path), "a folder that does not exist yet")
+    return Path(path)
 
 
 T = TypeVar("T")
@@ -148,26 +155,12 @@ def sums_of(folder: Path) -> dict[str, str]:
 
 def sum_faults(folder: Path, sums: Mapping[str, object]) -> Iterator[ModelFileError]:
     """Compare the files in a folder with the result of :func:`sums_of`, and yield the faults."""
-    for name, wanted in sums.items():
+    for name, expected in sums.items():
         try:
-            found = file_sum(folder / name).sha256
+            if file_sum(folder / name).sha256 != expected:
+                yield ModelFileError(folder / name, "its content was changed since it was written")
         except (OSError, ValueError):
             yield ModelFileError(folder / name, "the file is missing")
-            continue
-        if found != wanted:
-            yield ModelFileError(folder / name, "its content was changed since it was written")
-
-
-def other_shapes(path: Path, description: str) -> ModelFileError:
-    """Return the error for weights that do not fit a model's options."""
-    return ModelFileError(path, f"the weights are not of the names and shapes that {description} asks for")
-
-
-FORMAT_VERSION = 1
-CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json.gz", "weights.safetensors"
-
-LARGEST_CONFIG = 1 << 20
-"""Bytes; real ones have 2,000."""
 
 
 @dataclass(frozen=True)
@@ -204,11 +197,11 @@ def read_manifest(folder: Path, conv: type[Any] | None = None) -> ModelManifest:
             raise UnsafeModelError(folder / CONFIG, f"its layers are of the class {named!r:.80}; {advice}")
         return ModelManifest(MathAMRConfig.from_dict(options), str(content["vocabulary"]), str(content["weights"]))
 
-    found = read_description(folder / CONFIG, FORMAT_VERSION, "model description", read, load)
+    manifest = read_description(folder / CONFIG, FORMAT_VERSION, "model description", read, load)
     for name in (VOCABULARY, WEIGHTS):
         if not (folder / name).is_file():
             raise ModelFileError(folder / name, "the file is missing")
-    return found
+    return manifest
 
 
 def read_vocabulary(folder: Path, manifest: ModelManifest) -> Vocabulary:
@@ -219,43 +212,6 @@ def read_vocabulary(folder: Path, manifest: ModelManifest) -> Vocabulary:
     if vocabulary.hash != manifest.vocabulary:
         raise ModelFileError(folder / VOCABULARY, "the vocabulary is not the one the model was trained with")
     return vocabulary
-
-
-def read_projection(path: Path, manifest: ModelManifest) -> Rows:
-    """Read the only matrix of a model of only text, float32 ``[projection, text_dimension]``."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
-    try:
-        found = load(weights_data(path, manifest.weights, CONFIG))
-    except (SafetensorError, KeyError) as error:  # numpy lacks some types of numbers
-        raise unreadable_weights(path, error) from error
-    config = manifest.config
-    wanted = {"text.project.weight": (config.projection, config.text.text_dimension)}
-    if {name: matrix.shape for name, matrix in found.items()} != wanted:
-        raise other_shapes(path, CONFIG)
-    [matrix] = found.values()
-    if not np.isfinite(matrix).all():
-        raise ModelFileError(path, "'text.project.weight' has values that are not finite numbers")
-    projection: Rows = matrix.astype(np.float32)
-    return projection
-
-
-def weights_data(path: Path, digest: str, description: str) -> bytes:
-    """Read a file of weights, and compare it with its sha256."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise unreadable_weights(path, error) from error
-    if hashlib.sha256(data).hexdigest() != digest:
-        raise ModelFileError(path, f"the weights differ from the ones that {description} names")
-    return data
-
-
-def unreadable_weights(path: Path, error: Exception) -> ModelFileError:
-    refused = isinstance(error, OSError) and is_refusal(error)
-    fix = "Remove the cause, and try again." if refused else ModelFileError.fix
-    return ModelFileError(path, f"it cannot be read ({error})", fix)
 
 
 def write_model(folder: Path, manifest: ModelManifest, vocabulary: Vocabulary, weights: bytes) -> None:
@@ -272,35 +228,146 @@ def write_model(folder: Path, manifest: ModelManifest, vocabulary: Vocabulary, w
     (folder / CONFIG).write_bytes(signed(content))
 
 
-_KEYS = {"format", "config", "vocabulary", "weights", "vocabulary_file"}
-
-
 def model_faults(folder: Path, conv: type[Any] | None = None) -> Iterator[MathAMRError]:
     """Read the model in ``folder``, compare every checksum, and yield the faults; ``conv``: the class of its layers."""
+
+    def named(error: MathAMRError | OSError, path: Path) -> MathAMRError:
+        if isinstance(error, ModelFileError):
+            return error
+        if isinstance(error, OSError):
+            return _unreadable(path, error)
+        return ModelFileError(path, error.reason if isinstance(error, StoreError) else str(error))
+
     try:
         manifest = read_manifest(folder, conv)
         content = read_signed(folder / CONFIG)
-        if set(content) != _KEYS:
+        if set(content) != {"format", "config", "vocabulary", "weights", "vocabulary_file"}:
             raise ModelFileError(folder / CONFIG, "a key is missing or unknown")
     except (MathAMRError, OSError) as error:
-        yield _named(error, folder / CONFIG)
+        yield named(error, folder / CONFIG)
         return
-    for name, wanted in ((WEIGHTS, manifest.weights), (VOCABULARY, content["vocabulary_file"])):
+    for name, expected in ((WEIGHTS, manifest.weights), (VOCABULARY, content["vocabulary_file"])):
         try:
-            if file_sum(folder / name).sha256 != wanted:
+            if file_sum(folder / name).sha256 != expected:
                 yield ModelFileError(folder / name, "its content was changed since it was written")
             elif name == VOCABULARY:
                 read_vocabulary(folder, manifest)
         except (MathAMRError, OSError) as error:
-            yield _named(error, folder / name)
+            yield named(error, folder / name)
 
 
-def _named(error: MathAMRError | OSError, path: Path) -> MathAMRError:
-    if isinstance(error, ModelFileError):
-        return error
-    if isinstance(error, OSError):
-        return unreadable_weights(path, error)
-    return ModelFileError(path, error.reason if isinstance(error, StoreError) else str(error))
+def read_weights(
+    path: Path, digest: str, description: str, layers: int = 0, build: Callable[[], nn.Module] | None = None
+) -> dict[str, Tensor]:
+    """Read weights as float32; with ``build``, check that they fit the network that it makes."""
+    import torch
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    try:
+        weights = {name: tensor.float() for name, tensor in load(_weights_data(path, digest, description)).items()}
+    except SafetensorError as error:
+        raise _unreadable(path, error) from error
+    if build is None:
+        return weights
+    wrong = other_shapes(path, description)
+    if layers > len(weights):  # each layer has weights, and building even empty layers costs time
+        raise wrong
+    try:
+        shapes = _shapes_of(build)
+    except (RuntimeError, OverflowError, TypeError, ValueError) as error:  # sizes that no tensor can have
+        raise wrong from error
+    for name in sorted({*weights, *shapes}):
+        shape = tuple(weights[name].shape) if name in weights else None
+        if shape != shapes.get(name):
+            raise ModelFileError(path, f"{wrong.problem}: {name!r} has shape {shape}, not {shapes.get(name)}")
+        if not bool(torch.isfinite(weights[name]).all()):
+            raise _not_finite(path, name)
+    return weights
+
+
+def _shapes_of(build: Callable[[], nn.Module]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of a network's weights, from a device without memory."""
+    import torch
+    from torch.overrides import TorchFunctionMode
+
+    class Unfilled(TorchFunctionMode):
+        """Skips normal noise, for which a device without memory would import torch's compiler: a second."""
+
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func is torch.nn.init.normal_ or func is torch.Tensor.normal_:
+                return args[0] if args else kwargs["tensor"]
+            return func(*args, **(kwargs or {}))
+
+    with torch.device("meta"), Unfilled():
+        return {name: tuple(tensor.shape) for name, tensor in build().state_dict().items()}
+
+
+def read_projection(path: Path, manifest: ModelManifest) -> Float32:
+    """Read the only matrix of a model of only text, float32 ``[projection, text_dimension]``, without torch."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    name, shape = "text.project.weight", (manifest.config.projection, manifest.config.text.text_dimension)
+    try:
+        weights = load(_weights_data(path, manifest.weights, CONFIG))
+    except (SafetensorError, KeyError) as error:  # numpy lacks some types of numbers
+        raise _unreadable(path, error) from error
+    if {key: matrix.shape for key, matrix in weights.items()} != {name: shape}:
+        raise other_shapes(path, CONFIG)
+    if not np.isfinite(weights[name]).all():
+        raise _not_finite(path, name)
+    projection: Float32 = weights[name].astype(np.float32)
+    return projection
+
+
+def _weights_data(path: Path, digest: str, description: str) -> bytes:
+    """Read a file of weights, and compare it with its sha256."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise ModelFileError(path, f"the weights differ from the ones that {description} names")
+    return data
+
+
+def _unreadable(path: Path, error: Exception) -> ModelFileError:
+    refused = isinstance(error, OSError) and is_refusal(error)
+    fix = "Remove the cause, and try again." if refused else ModelFileError.fix
+    return ModelFileError(path, f"it cannot be read ({error})", fix)
+
+
+def _not_finite(path: Path, name: str) -> ModelFileError:
+    return ModelFileError(path, f"{name!r} has values that are not finite numbers")
+
+
+def other_shapes(path: Path, description: str) -> ModelFileError:
+    """Return the error for weights that do not fit a model's options."""
+    return ModelFileError(path, f"the weights are not of the names and shapes that {description} asks for")
+
+
+def pack_weights(weights: Mapping[str, Tensor], dtype: str = "float32") -> bytes:
+    """Return the bytes of ``weights.safetensors``, the same for the same weights."""
+    import torch
+    from safetensors.torch import save
+
+    kinds = {"float32": torch.float32, "float16": torch.float16}
+    if dtype not in kinds:
+        raise ConfigError("dtype", dtype, "'float32' or 'float16'")
+    data: bytes = save({name: weights[name].to(kinds[dtype]).contiguous() for name in sorted(weights)})
+    return data
+
+
+def stored_dtype(folder: Path | None) -> str:
+    """Return the type of the weights in a folder: ``float32``, also without a folder, or ``float16``."""
+    from safetensors import safe_open
+
+    if folder is None:
+        return "float32"
+    with safe_open(folder / WEIGHTS, "pt") as file:
+        kinds = {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118 - it is not a mapping
+    return "float16" if kinds == {"F16"} else "float32"
 
 
 class SavedModel:
@@ -404,10 +471,3 @@ class SavedModel:
     def __repr__(self) -> str:
         name, arguments = type(self).__name__, self._opened_by()
         return f"<{name} {self.identity[:12]}>" if arguments is None else f"{name}.from_pretrained({arguments})"
-
-
-def check_new_folder(path: str | Path, option: str = "path") -> Path:
-    """Return a path that a model is to be written to."""
-    if Path(path).exists():
-        raise ConfigError(option, str(path), "a folder that does not exist yet")
-    return Path(path)

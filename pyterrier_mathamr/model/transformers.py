@@ -39,8 +39,8 @@ from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
 from pyterrier_mathamr.explain.maxsim import explain_maxsim
 from pyterrier_mathamr.graph import MathAMRGraph
 
-from .encoder.batching import Embeddings
-from .encoder.exact import exact_maxsim
+from .encoding import Embeddings
+from .exact import exact_maxsim
 from .mathamr import MathAMR
 from .score_weights import row_kinds
 
@@ -95,11 +95,11 @@ class PostRows(ABC):
         if encoded is None:
             encoded = self.of_queries(list(read.values()))
             recent.keep(key, encoded)
-        own = {  # copies, since the arrays of a frame may be changed in place
+        by_qid = {  # copies, since the arrays of a frame may be changed in place
             qid: {name: copy(value) for name, value in columns.items()}
             for qid, columns in zip(read, encoded, strict=True)
         }
-        rows = [own[qid] for qid in frame["qid"].tolist()]
+        rows = [by_qid[qid] for qid in frame["qid"].tolist()]
         return {
             name: rows[0][name] if isinstance(rows[0][name], str | float) else [row[name] for row in rows]
             for name in self.query_columns
@@ -275,18 +275,18 @@ class TextScorer(_PostTransformer):
         posts.check(inp, "ranking", self)
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
-        codes, places = (pd.factorize(inp[name], use_na_sentinel=False)[0] for name in ("qid", "docno"))
+        query_numbers, numbers = (pd.factorize(inp[name], use_na_sentinel=False)[0] for name in ("qid", "docno"))
         scores = np.empty(len(inp), np.float64)
         with reported_once():
             queries = posts.queries(inp, self._recent)
-            for start in range(0, int(places.max()) + 1, _AT_ONCE):
-                of_block = np.flatnonzero((places >= start) & (places < start + _AT_ONCE))
-                documents = posts.documents(inp.iloc[of_block], of_ranking=True)
-                for code in np.unique(codes[of_block]).tolist():
-                    own = np.flatnonzero(codes[of_block] == code)
-                    rows = of_block[own]
-                    query = {name: values[0] for name, values in _of_rows(queries, rows[:1]).items()}
-                    scores[rows] = posts.score(query, _of_rows(documents, own))
+            for start in range(0, int(numbers.max()) + 1, _AT_ONCE):
+                block = np.flatnonzero((numbers >= start) & (numbers < start + _AT_ONCE))  # rows of the frame
+                documents = posts.documents(inp.iloc[block], of_ranking=True)
+                for query_number in np.unique(query_numbers[block]).tolist():
+                    in_block = np.flatnonzero(query_numbers[block] == query_number)
+                    rows = block[in_block]
+                    query = {name: values[0] for name, values in _values_of(queries, rows[:1]).items()}
+                    scores[rows] = posts.score(query, _values_of(documents, in_block))
         return ordered_by_score(inp, scores)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
@@ -302,7 +302,7 @@ class TextScorer(_PostTransformer):
         return self.posts.explain(query, docno)
 
 
-def _of_rows(columns: Columns, rows: npt.NDArray[np.int64]) -> dict[str, list[Any]]:
+def _values_of(columns: Columns, rows: npt.NDArray[np.int64]) -> dict[str, list[Any]]:
     return {
         name: [values] * len(rows) if isinstance(values, float | str) else [values[row] for row in rows.tolist()]
         for name, values in columns.items()
@@ -337,51 +337,47 @@ class GraphRows(PostRows):
         return model.identity, model.text, self._device, tuple(replace(graph, id="") for graph in queries)
 
     def of_queries(self, queries: Sequence[MathAMRGraph]) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+        encoded: list[dict[str, Any]] = []
         for graph, rows in zip(queries, self._encode_queries(queries), strict=True):
             ids = np.array(self._formula_ids(graph), dtype=object)  # of the columns q…, others copy arrays, no lists
-            columns: dict[str, Any] = {"query_embs": rows, "query_formula_ids": ids}
-            columns["query_model"] = self._model.vectors_by
+            columns = {"query_embs": rows, "query_formula_ids": ids, "query_model": self._model.vectors_by}
             if self._weights is not None:
                 columns["query_weights"] = self._row_weights(graph, len(rows))
                 columns["query_document_weight"] = float(self._weights.blend)
-            found.append(columns)
-        return found
+            encoded.append(columns)
+        return encoded
 
     def documents(self, frame: pd.DataFrame, *, of_ranking: bool = False) -> Columns:
         frame = frame if "docno" in frame.columns else frame.assign(docno=range(len(frame)))
         graphs, vectors = encoded_values(frame, "graph", self._encode, "docno")
-        names = frame["docno"].tolist()
-        ids = [self._formula_ids(graphs[name]) for name in names]
-        return {
-            "doc_embs": [vectors[name] for name in names],
-            "formula_ids": ids,
-            "doc_model": self._model.vectors_by,
-        }
+        docnos = frame["docno"].tolist()
+        ids = [self._formula_ids(graphs[docno]) for docno in docnos]
+        embeddings = [vectors[docno] for docno in docnos]
+        return {"doc_embs": embeddings, "formula_ids": ids, "doc_model": self._model.vectors_by}
 
     def explain(self, query: QueryRow, docno: str | None) -> Explanation:
         asked = read_asked(query, docno, "MathAMR scorer", ["query_graph", "graph"])
-        graphs = asked.row["query_graph"], asked.row["graph"]
-        rows, document = self._encode_queries([graphs[0]])[0], self._encode([graphs[1]])[0]
-        found = explain_maxsim(
-            graphs[0],
+        query_graph, graph = asked.row["query_graph"], asked.row["graph"]
+        [query_rows], [rows] = self._encode_queries([query_graph]), self._encode([graph])
+        explanation = explain_maxsim(
+            query_graph,
+            query_rows,
+            graph,
             rows,
-            graphs[1],
-            document,
-            query_formula_ids=self._formula_ids(graphs[0]),
-            formula_ids=self._formula_ids(graphs[1]),
-            query_weights=self._row_weights(graphs[0], len(rows)),
+            query_formula_ids=self._formula_ids(query_graph),
+            formula_ids=self._formula_ids(graph),
+            query_weights=self._row_weights(query_graph, len(query_rows)),
             query_document_weight=self._weights.blend if self._weights else None,
         )
-        return replace(found, docno=asked.docno)
+        return replace(explanation, docno=asked.docno)
 
     def _encode(self, graphs: list[MathAMRGraph]) -> list[Embeddings]:
         return self._model.encode(graphs, device=self._device, verbose=self._verbose)
 
     def _encode_queries(self, graphs: Sequence[MathAMRGraph]) -> list[Embeddings]:
         """Encode queries; one without text has no vectors, float32 ``[0, d]``."""
-        asked = [graph for graph in graphs if not graph.is_empty]
-        encoded = iter(self._model.encode_queries(asked, device=self._device, verbose=self._verbose))
+        filled = [graph for graph in graphs if not graph.is_empty]
+        encoded = iter(self._model.encode_queries(filled, device=self._device, verbose=self._verbose))
         none = np.empty((0, self._model.config.projection), np.float32)
         return [none if graph.is_empty else next(encoded) for graph in graphs]
 

@@ -21,7 +21,7 @@ from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 from pyterrier_mathamr.index import MathAMRIndex, index_documents
 from pyterrier_mathamr.model import MathAMR, TextEncoder
-from pyterrier_mathamr.model.encoder.batching import choose_device, has_bfloat16
+from pyterrier_mathamr.model.batching import choose_device, has_bfloat16
 from pyterrier_mathamr.model.text_encoder import local_model, unit_rows
 from pyterrier_mathamr.posts import document_post, plain_text
 from pyterrier_mathamr.sparse import BM25Index, TokenOptions

@@ -48,13 +48,11 @@ from pyterrier_mathamr.arqmath import ARQMathCollection, Pair, graphs_from_sourc
 from pyterrier_mathamr.arqmath.collection import known_item_split
 from pyterrier_mathamr.graph import GraphStore, MathAMRGraph, Segments, VirtualKind, segments_of
 from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
+from pyterrier_mathamr.model.batching import batches_by_size, has_bfloat16
 from pyterrier_mathamr.model.bert import Bert, from_transformers, pack
-from pyterrier_mathamr.model.encoder.batching import batches_by_size, has_bfloat16
-from pyterrier_mathamr.model.features import PostSegments, windows_of
-from pyterrier_mathamr.model.packed_bert import PACKED, BertSize, PackedBert
-from pyterrier_mathamr.model.packed_encoder import BUNDLED_FOLDER, PackedEncoder
-from pyterrier_mathamr.model.score_fitting import score_features
-from pyterrier_mathamr.model.score_weights import ScoreWeights
+from pyterrier_mathamr.model.encoding import PostSegments, windows_of
+from pyterrier_mathamr.model.packed_bert import BUNDLED_FOLDER, PACKED, BertSize, PackedBert, PackedEncoder
+from pyterrier_mathamr.model.score_weights import ScoreWeights, score_features
 from pyterrier_mathamr.model.text_encoder import local_model
 from pyterrier_mathamr.store import file_fingerprint
 

@@ -19,7 +19,7 @@ import torch
 from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, QueryRow, Reading, read_asked
-from pyterrier_mathamr.model.encoder.batching import has_bfloat16
+from pyterrier_mathamr.model.batching import has_bfloat16
 from pyterrier_mathamr.model.errors import ModelNotFoundError
 from pyterrier_mathamr.model.saving import HUB, SavedModel, fetched
 from pyterrier_mathamr.model.text_encoder import SAFE_FILES, local_model

@@ -40,14 +40,14 @@ def mpnet(tmp_path, monkeypatch):
     """A stand-in for the distribution mathamr-mpnet: an encoder of its width, with drawn weights and one layer."""
     import torch
 
-    from pyterrier_mathamr.model import bert, packed_bert, packed_encoder
+    from pyterrier_mathamr.model import bert, packed_bert
 
     model = tmp_path / "path" / "mathamr_mpnet" / "model"
     model.mkdir(parents=True)
     (model.parent / "__init__.py").touch()
     size = packed_bert.BertSize(30522, 514, 768, 64, 1, 12, 1e-5, relative_attention_num_buckets=32)
     (model / "config.json").write_text(json.dumps(size._asdict()))
-    shutil.copyfile(packed_encoder.BUNDLED_FOLDER / "tokenizer.json", model / "tokenizer.json")
+    shutil.copyfile(packed_bert.BUNDLED_FOLDER / "tokenizer.json", model / "tokenizer.json")
     drawn = {name: torch.rand(weight.shape) - 0.5 for name, weight in bert.Bert(size).state_dict().items()}
     (model / packed_bert.PACKED).write_bytes(bert.pack(drawn))
     monkeypatch.syspath_prepend(str(tmp_path / "path"))

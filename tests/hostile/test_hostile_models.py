@@ -19,8 +19,8 @@ from pyterrier_mathamr.graph import Vocabulary
 from pyterrier_mathamr.graph.errors import GraphError
 from pyterrier_mathamr.graph.tensors import SPECIAL_NODES, SPECIAL_ROLES
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, ModelFileError, TextEncoder, text_encoder
-from pyterrier_mathamr.model.encoder.encoder import Encoder
 from pyterrier_mathamr.model.errors import UnsafeModelError
+from pyterrier_mathamr.model.networks import Encoder
 from pyterrier_mathamr.model.saving import bundled_models
 from pyterrier_mathamr.model.text_encoder import local_model
 from pyterrier_mathamr.store import signed

@@ -13,8 +13,8 @@ from torch_geometric.nn import FastRGCNConv, RGATConv, RGCNConv
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, ModelFileError, RelationalGraphConv, Trainer
-from pyterrier_mathamr.model.encoder.encoder import RelationalLayer
 from pyterrier_mathamr.model.errors import UnsafeModelError
+from pyterrier_mathamr.model.networks import RelationalLayer
 from pyterrier_mathamr.store import signed
 
 

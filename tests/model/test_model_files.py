@@ -16,8 +16,7 @@ from pyterrier_mathamr.model import (
     ModelNotFoundError,
     saving,
 )
-from pyterrier_mathamr.model.saving import model_faults
-from pyterrier_mathamr.model.weights import pack_weights
+from pyterrier_mathamr.model.saving import model_faults, pack_weights
 from pyterrier_mathamr.store import WriteError
 
 

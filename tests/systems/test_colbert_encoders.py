@@ -16,7 +16,7 @@ from mathamr_systems import ColBERT
 from mathamr_systems.colbert.network import assemble, encode_texts
 from pyterrier_mathamr import MathAMRIndex, Processes
 from pyterrier_mathamr._common.running.resources import one_torch_thread
-from pyterrier_mathamr.model.encoder.batching import has_bfloat16
+from pyterrier_mathamr.model.batching import has_bfloat16
 from pyterrier_mathamr.posts import document_post, post_from_any
 
 WORDS = [

@@ -11,8 +11,7 @@ from mathamr_systems import MaRFConfig
 from mathamr_systems.marf.network import FormulaTransformer, GatedFusion
 from mathamr_systems.marf.training import ratio_loss
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.model.encoder.maxsim import maxsim
-from pyterrier_mathamr.model.losses import info_nce
+from pyterrier_mathamr.model.losses import info_nce, maxsim
 
 
 def count(module: nn.Module) -> int:

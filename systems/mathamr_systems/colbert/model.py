@@ -13,8 +13,8 @@ from mathamr_systems.language_models import Precision, TokenModel, TokenPosts, f
 from mathamr_systems.math_tokens import MathVocabulary
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.explain import Part
+from pyterrier_mathamr.model.batching import choose_device
 from pyterrier_mathamr.model.checkpoints import RunFolder
-from pyterrier_mathamr.model.encoder.batching import choose_device
 from pyterrier_mathamr.model.saving import check_new_folder
 from pyterrier_mathamr.model.text_encoder import check_encoder_folder, without_bars
 from pyterrier_mathamr.model.transformers import Columns

@@ -35,8 +35,8 @@ from pyterrier_mathamr._common.errors import require
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.parameters import at_least
 from pyterrier_mathamr._common.running.resources import seeded
+from pyterrier_mathamr.model.batching import batches_by_size
 from pyterrier_mathamr.model.config import Count, Options
-from pyterrier_mathamr.model.encoder.batching import batches_by_size
 from pyterrier_mathamr.model.networks import moments, principal_directions
 from pyterrier_mathamr.model.text_encoder import without_bars
 from pyterrier_mathamr.posts import MathPost, plain_text

@@ -38,7 +38,7 @@ from pyterrier_mathamr._common.parameters import Rule, at_least, one_of
 from pyterrier_mathamr._common.running.resources import seeded
 from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
 from pyterrier_mathamr.model.config import Count, Natural, Options, Positive
-from pyterrier_mathamr.model.encoder.rgcn import RelationalGraphConv, RelationPlan
+from pyterrier_mathamr.model.rgcn import RelationalGraphConv, RelationPlan
 from pyterrier_mathamr.store import Rows, ranges
 
 Condition = Literal["slg", "opg", "slg+opg", "inner", "outer", "inner+outer"]

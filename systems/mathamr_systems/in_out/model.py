@@ -26,17 +26,18 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
+from pyterrier_mathamr.model.batching import batches_by_size, choose_device
 from pyterrier_mathamr.model.checkpoints import EpochRecord, RunFolder
-from pyterrier_mathamr.model.encoder.batching import batches_by_size, choose_device
 from pyterrier_mathamr.model.loop import train_and_save
 from pyterrier_mathamr.model.saving import (
     WEIGHTS,
     SavedModel,
     check_new_folder,
     find_saved,
+    pack_weights,
     read_description,
+    read_weights,
 )
-from pyterrier_mathamr.model.weights import pack_weights, read_weights
 from pyterrier_mathamr.store import new_folder, signed
 
 from .graphs import FormulaGraphs, InOutOptions, NodeLabels, encoders, kinds_of

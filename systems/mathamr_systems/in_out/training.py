@@ -23,9 +23,9 @@ import torch
 from torch import Tensor, nn
 
 from pyterrier_mathamr.formula.packed_trees import Packed
-from pyterrier_mathamr.model.encoder.maxsim import best_matches
 from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.model.loop import TrainingLoop, Validation
+from pyterrier_mathamr.model.losses import best_matches
 from pyterrier_mathamr.store import Rows
 
 from .graphs import PAIRINGS, TREE_OF, FormulaGraphs, GraphName, InOutOptions, Pairing, Subexpressions

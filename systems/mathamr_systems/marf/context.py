@@ -25,8 +25,8 @@ from mathamr_systems.math_tokens import MathVocabulary, math_tokens, post_text
 from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.parameters import BELOW_1, FLAG, Rule
+from pyterrier_mathamr.model.batching import batches_by_size, choose_device
 from pyterrier_mathamr.model.config import Count, MaybeCount, Natural, Options
-from pyterrier_mathamr.model.encoder.batching import batches_by_size, choose_device
 from pyterrier_mathamr.model.errors import ModelNotFoundError
 from pyterrier_mathamr.model.text_encoder import check_encoder_folder, without_bars
 from pyterrier_mathamr.posts import MathPost, plain_text

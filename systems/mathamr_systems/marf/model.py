@@ -37,13 +37,14 @@ from pyterrier_mathamr.model.saving import (
     WEIGHTS,
     check_new_folder,
     other_shapes,
+    pack_weights,
     read_description,
+    read_weights,
     sum_faults,
     sums_of,
 )
 from pyterrier_mathamr.model.text_encoder import BUNDLED_MODELS, without_bars
 from pyterrier_mathamr.model.transformers import Columns, DocEncoder
-from pyterrier_mathamr.model.weights import pack_weights, read_weights
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import new_folder, signed
 

@@ -25,7 +25,7 @@ from torch.nn.utils.rnn import pad_sequence
 from mathamr_systems.language_models import Precision, mixed
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.running.resources import seeded
-from pyterrier_mathamr.model.encoder.batching import batches_by_size, choose_device
+from pyterrier_mathamr.model.batching import batches_by_size, choose_device
 from pyterrier_mathamr.model.networks import principal_directions
 
 from .context import ContextEncoder, Formula, FormulaTokens, Keys, MaRFConfig, token_budget

@@ -28,9 +28,9 @@ from torch import Tensor, nn
 from mathamr_systems.language_models import mixed
 from pyterrier_mathamr._common.parameters import between
 from pyterrier_mathamr.model import TrainingError, maxsim_matrix
+from pyterrier_mathamr.model.batching import batches_by_size, choose_device
 from pyterrier_mathamr.model.checkpoints import RunFolder
 from pyterrier_mathamr.model.config import Count, Natural, Options, Positive
-from pyterrier_mathamr.model.encoder.batching import batches_by_size, choose_device
 from pyterrier_mathamr.model.loop import TrainingLoop
 from pyterrier_mathamr.model.losses import info_nce, normalise
 from pyterrier_mathamr.model.pairs import Pair, PairAnswers

@@ -13,7 +13,7 @@ import torch
 
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr.explain import AskedError, Explanation, QueryRow
-from pyterrier_mathamr.model.encoder.batching import batches_by_size
+from pyterrier_mathamr.model.batching import batches_by_size
 from pyterrier_mathamr.model.transformers import Columns, DocEncoder, PostRows, QueryEncoder, Side
 from pyterrier_mathamr.posts.topics import distinct_queries
 

@@ -20,9 +20,9 @@ from pyterrier_mathamr._common.errors import MathAMRError, require
 from pyterrier_mathamr._common.parameters import COUNT, FRACTION, Rule, between
 from pyterrier_mathamr._common.running.shared import shared
 from pyterrier_mathamr.model import ModelFileError
+from pyterrier_mathamr.model.batching import choose_device
 from pyterrier_mathamr.model.checkpoints import RunFolder
 from pyterrier_mathamr.model.config import Count, MaybeCount, Natural, Options
-from pyterrier_mathamr.model.encoder.batching import choose_device
 from pyterrier_mathamr.model.loop import TrainingLoop, Validation
 from pyterrier_mathamr.model.saving import sum_faults, sums_of
 from pyterrier_mathamr.model.text_encoder import check_encoder_folder, without_bars

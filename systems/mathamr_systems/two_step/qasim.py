@@ -23,7 +23,7 @@ from pyterrier_mathamr._common.parameters import at_least, method, one_of
 from pyterrier_mathamr._common.running.resources import seeded
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
-from pyterrier_mathamr.model.encoder.batching import batches_by_size
+from pyterrier_mathamr.model.batching import batches_by_size
 from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.posts.topics import TOPIC_FORMS, distinct_queries
 

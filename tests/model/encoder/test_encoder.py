@@ -9,8 +9,8 @@ from torch_geometric.nn import FastRGCNConv
 
 from pyterrier_mathamr.graph import GraphTensors, collate
 from pyterrier_mathamr.model import MathAMRConfig
-from pyterrier_mathamr.model.encoder.encoder import Encoder, ProjectionHead
-from pyterrier_mathamr.model.features import tensors_of
+from pyterrier_mathamr.model.encoding import tensors_of
+from pyterrier_mathamr.model.networks import Encoder, ProjectionHead
 
 
 def make(config, vocabulary) -> Encoder:

@@ -7,7 +7,7 @@ import torch
 
 from pyterrier_mathamr.graph import GraphBatch
 from pyterrier_mathamr.model import MathAMRConfig
-from pyterrier_mathamr.model.encoder.encoder import InitialState
+from pyterrier_mathamr.model.networks import InitialState
 
 # Nodes 0, 1, 2 are content, 3 is a formula's, 4 a sentence's, 5 the document's virtual node.
 NODES = torch.tensor([0, 1, 2, 3, 3, 3])

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from pyterrier_mathamr.graph import GraphBuilder, graph_tensors
-from pyterrier_mathamr.model import MathAMR
-from pyterrier_mathamr.model.encoder import batching
-from pyterrier_mathamr.model.encoder.batching import joined, pieces_of
+from pyterrier_mathamr.model import MathAMR, encoding
+from pyterrier_mathamr.model.encoding import pieces_of
 
 TEXT = " ".join(f"The number $x_{i}$ is the square of {i} words, and we show that $x_{i}^2 > {i}$." for i in range(30))
 
@@ -42,13 +41,11 @@ def test_a_graph_that_fits_is_its_only_piece(model, graphs) -> None:
     whole = graph_tensors(graphs[1], model.vocabulary)
     [piece] = pieces_of(whole, len(whole.nodes))
     assert piece.graph is whole
-    rows = np.ones((len(whole.virtual), 2), dtype=np.float32)
-    assert joined([piece], [rows], len(rows)) is rows
 
 
 def test_vectors_of_pieces_equal_vectors_of_the_whole(model, graphs, monkeypatch) -> None:
     whole = model.encode(graphs)
-    monkeypatch.setattr(batching, "_MOST_NODES", 200)
+    monkeypatch.setattr(encoding, "_MOST_NODES", 200)
     cut = model.encode(graphs)
     assert np.allclose(whole[1], cut[1], atol=1e-5)
     assert np.allclose(np.linalg.norm(cut[0], axis=1), 1, atol=1e-5)

@@ -9,7 +9,7 @@ from torch_geometric.nn import FastRGCNConv, RGCNConv
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.model import ModelError, RelationalGraphConv
-from pyterrier_mathamr.model.encoder.rgcn import RelationPlan
+from pyterrier_mathamr.model.rgcn import RelationPlan
 
 JUDGES = [FastRGCNConv] if torch_geometric.typing.WITH_PYG_LIB else [FastRGCNConv, RGCNConv]
 """With pyg-lib installed RGCNConv's mean divides by all neighbors, so it cannot judge there."""
@@ -171,7 +171,7 @@ def test_whole_numbers_too_large_to_carry_their_place_are_sorted_all_the_same(mo
     x, index, kinds = graph()
     layer = RelationalGraphConv(8, 8, 9, 4)
     usual = layer(x, index, kinds)
-    monkeypatch.setattr("pyterrier_mathamr.model.encoder.rgcn._BITS", 8)
+    monkeypatch.setattr("pyterrier_mathamr.model.rgcn._BITS", 8)
     assert torch.equal(layer(x, index, kinds), usual)
 
 

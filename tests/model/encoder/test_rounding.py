@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyterrier_mathamr.model import exact as of_scores
 from pyterrier_mathamr.model import exact_maxsim
-from pyterrier_mathamr.model.encoder import exact as of_scores
-from pyterrier_mathamr.model.encoder.exact import product_errors, rounded_sums, sum_error
+from pyterrier_mathamr.model.exact import product_errors, rounded_sums, sum_error
 
 UP = 1 + 2.0**-23  # the float32 number after 1
 

@@ -5,8 +5,8 @@ import torch
 
 from pyterrier_mathamr.graph import MASK_ID, collate
 from pyterrier_mathamr.model import TrainingOptions
-from pyterrier_mathamr.model.features import tensors_of
-from pyterrier_mathamr.model.pairs import augment
+from pyterrier_mathamr.model.encoding import tensors_of
+from pyterrier_mathamr.model.trainer import augment
 
 
 @pytest.fixture

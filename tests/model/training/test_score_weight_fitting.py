@@ -8,8 +8,7 @@ import pytest
 from pyterrier_mathamr._common.listwise import NothingToFitError
 from pyterrier_mathamr.graph import MathAMRGraph, VirtualKind, graph_tensors
 from pyterrier_mathamr.model import TrainingError, fit_score_weights
-from pyterrier_mathamr.model.score_fitting import kind_sums
-from pyterrier_mathamr.model.score_weights import row_kinds
+from pyterrier_mathamr.model.score_weights import kind_sums, row_kinds
 
 
 def unit_rows(count: int, seed: int) -> np.ndarray:

@@ -10,8 +10,8 @@ from pyterrier_mathamr.graph import collate, graph_tensors
 from pyterrier_mathamr.model import MathAMR, Trainer, TrainingError
 from pyterrier_mathamr.model.loop import TrainingLoop
 from pyterrier_mathamr.model.losses import Contrast, ContrastiveLoss
-from pyterrier_mathamr.model.pairs import HardNegatives, PairAnswers, TrainingData, columns_of, make_batch
-from pyterrier_mathamr.model.trainer import PairTraining
+from pyterrier_mathamr.model.pairs import HardNegatives, PairAnswers, TrainingData, batches_of, columns_of
+from pyterrier_mathamr.model.trainer import PairTraining, make_batch
 from pyterrier_mathamr.store import UnfinishedJobError
 
 EVERYTHING = {"hard_negatives": 2, "first_epochs": 1}
@@ -186,7 +186,7 @@ def test_batches_are_shuffled_by_seed_and_epoch_except_in_validation(small, pair
     assert data.batches(small, 1) == first
     assert first != data.batches(small, 2)
     assert first != data.batches(small.replace(seed=7), 1)
-    assert data.validation_batches(small) == [(pairs[:8], [])]  # a single ninth pair has no negative
+    assert batches_of(data.held, 8) == [pairs[:8]]  # a single ninth pair has no negative
 
 
 def test_the_data_of_a_run_knows_every_post_it_needs(small, pairs, negatives) -> None:

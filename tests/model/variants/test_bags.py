@@ -11,7 +11,7 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import MASK_ID, collate, graph_tensors
 from pyterrier_mathamr.graph.structure import NodeKind
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, Trainer
-from pyterrier_mathamr.model.features import tensors_of
+from pyterrier_mathamr.model.encoding import tensors_of
 from pyterrier_mathamr.model.networks import COMMON, bags_of, network, weighted_labels
 
 

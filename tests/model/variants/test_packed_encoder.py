@@ -17,11 +17,10 @@ import torch
 
 from pyterrier_mathamr import GraphBuilder, MathAMR, TextEncoder
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
-from pyterrier_mathamr.model import bert, packed_bert, packed_encoder
+from pyterrier_mathamr.model import bert, packed_bert
 from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError
-from pyterrier_mathamr.model.saving import find_folder
+from pyterrier_mathamr.model.saving import find_saved, pack_weights
 from pyterrier_mathamr.model.text_encoder import local_model
-from pyterrier_mathamr.model.weights import pack_weights
 
 PUBLISHED = "all-MiniLM-L6-v2"
 TEXTS = [
@@ -49,7 +48,7 @@ def bundled():
 
 
 def renamed(original):
-    size = packed_bert.BertSize.read(packed_encoder.BUNDLED_FOLDER / "config.json")
+    size = packed_bert.BertSize.read(packed_bert.BUNDLED_FOLDER / "config.json")
     return bert.from_transformers(original[0].auto_model.state_dict(), size), size
 
 
@@ -82,7 +81,7 @@ def mpnet(tmp_path_factory):
     theirs = library.MPNetModel(config).eval()
     folder = tmp_path_factory.mktemp("mpnet")
     config.save_pretrained(folder)
-    shutil.copyfile(packed_encoder.BUNDLED_FOLDER / "tokenizer.json", folder / "tokenizer.json")
+    shutil.copyfile(packed_bert.BUNDLED_FOLDER / "tokenizer.json", folder / "tokenizer.json")
     weights = bert.from_transformers(theirs.state_dict(), packed_bert.BertSize.read(folder / "config.json"))
     (folder / packed_bert.PACKED).write_bytes(bert.pack(weights))
     return theirs, weights, folder
@@ -216,7 +215,7 @@ def test_an_encoder_in_a_given_folder_or_a_distribution_is_found_by_its_name(
 
 
 def test_packed_weights_give_pieces_and_vectors_of_sentence_transformers_up_to_their_rounding(original, tmp_path):
-    packed = shutil.copytree(packed_encoder.BUNDLED_FOLDER, tmp_path / "packed")
+    packed = shutil.copytree(packed_bert.BUNDLED_FOLDER, tmp_path / "packed")
     (packed / packed_bert.PACKED).write_bytes(bert.pack(renamed(original)[0]))
     text = TextEncoder(packed, precision="float32", device="cpu")
     pieces = text.tokens.pieces(TEXTS)
@@ -327,7 +326,7 @@ def test_without_vnni_no_sum_overflows_and_no_row_depends_on_the_others(width):
 
 def test_numpy_computes_the_states_and_input_embeddings_of_torch(bundled):
     in_torch = bundled["float32"].tokens
-    in_numpy = packed_encoder.PackedEncoder(packed_bert.PackedBert(packed_encoder.BUNDLED_FOLDER))
+    in_numpy = packed_bert.PackedEncoder(packed_bert.PackedBert(packed_bert.BUNDLED_FOLDER))
     texts = [one.ids[: in_numpy.room] for one in in_torch.pieces([*TEXTS, "word " * 100])]
     assert sorted(map(len, texts))[::5] == [0, 254]  # from no piece to as many as the encoder reads
     pairs = zip(in_numpy.states(texts), in_torch.states(texts), strict=True)
@@ -378,7 +377,7 @@ def test_another_precision_or_device_that_was_chosen_also_holds_for_queries():
 
 
 def test_the_matrix_of_a_model_of_text_is_checked_when_a_query_is_encoded(queries, tmp_path):
-    folder = shutil.copytree(find_folder("mathamr-plus-text"), tmp_path / "model")
+    folder = shutil.copytree(find_saved("mathamr-plus-text"), tmp_path / "model")
     asked = [queries[0]["query_graph"]]
     [usual] = MathAMR.from_pretrained(folder).encode_queries(asked)
 

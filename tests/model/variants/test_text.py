@@ -12,7 +12,7 @@ from text_encoders import WIDTH, Broken, Contextual, Table, Words
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import with_objects
-from pyterrier_mathamr.graph import GraphBuilder, GraphError, MathAMRGraph, Vocabulary, collate
+from pyterrier_mathamr.graph import GraphBuilder, GraphError, MathAMRGraph, Vocabulary, collate, segments_of
 from pyterrier_mathamr.graph.structure import NodeKind
 from pyterrier_mathamr.model import (
     MathAMR,
@@ -21,7 +21,7 @@ from pyterrier_mathamr.model import (
     TextEncoder,
     Trainer,
 )
-from pyterrier_mathamr.model.features import PostSegments, tensors_of, window_features
+from pyterrier_mathamr.model.encoding import PostSegments, tensors_of, window_features
 from pyterrier_mathamr.model.networks import (
     moments,
     principal_directions,
@@ -59,7 +59,7 @@ def config(small) -> MathAMRConfig:
 def rows_of(graph, text):
     """The text vectors of a graph's rows: formulas, sentences, document."""
     kinds = [0] * graph.n_formulas + [1] * graph.n_sentences + [2]
-    return window_features([PostSegments.of(graph, kinds)], WIDTH, text)[0].astype(np.float32)
+    return window_features([PostSegments(kinds, segments_of(graph))], WIDTH, text)[0].astype(np.float32)
 
 
 @pytest.mark.parametrize("layers", [0, 2])
@@ -209,7 +209,8 @@ def test_an_untrained_model_of_text_gives_the_vectors_of_the_encoder_in_the_box(
     graph = posts["q0"]
     config = MathAMRConfig(features="text", layers=0, projection=384)
     model = MathAMR.untrained(config, [graph], text=text)
-    rows = window_features([PostSegments.of(graph, [0] * graph.n_formulas + [1] * graph.n_sentences + [2])], 384, text)
+    kinds = [0] * graph.n_formulas + [1] * graph.n_sentences + [2]
+    rows = window_features([PostSegments(kinds, segments_of(graph))], 384, text)
     assert model.encode([graph], device="cpu")[0] == pytest.approx(rows[0].astype(np.float32), abs=1e-3)
 
 

@@ -12,7 +12,7 @@ from text_encoders import WIDTH, Contextual, Words
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import GraphBuilder, GraphError, Segments, segments_of
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder
-from pyterrier_mathamr.model.features import PostSegments, window_features
+from pyterrier_mathamr.model.encoding import PostSegments, window_features
 
 CONFIG = MathAMRConfig(features="text", layers=0, text_dimension=WIDTH, projection=WIDTH)
 POSTS = {
@@ -35,7 +35,7 @@ def kinds_of(graph):
 
 
 def encoded(encoder, *graphs, **options):
-    posts = [PostSegments.of(graph, kinds_of(graph)) for graph in graphs]
+    posts = [PostSegments(kinds_of(graph), segments_of(graph)) for graph in graphs]
     return window_features(posts, WIDTH, TextEncoder(encoder, precision="float32", **options))
 
 

@@ -11,7 +11,6 @@ Cost: O(e·(in + out) + p·in·out), memory O(p·(in + out)), where p <= e is th
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,51 +20,10 @@ import torch.nn.functional as F  # noqa: N812 - the name torch's own documentati
 from torch import Tensor, nn
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.model.errors import ModelError
+
+from .errors import ModelError
 
 _BITS = 63  # of an integer that is not negative
-
-
-def in_order(keys: Tensor, bound: int) -> tuple[Tensor, Tensor]:
-    """Sort integers below a bound, and return their order; the sort is stable."""
-    bits = keys.numel().bit_length()
-    if keys.device.type != "cpu" or bound.bit_length() + bits > _BITS:
-        numbers, order = torch.sort(keys, stable=True)
-        return numbers, order
-    both = torch.from_numpy(np.sort(((keys << bits) | torch.arange(keys.numel())).numpy()))
-    return both >> bits, both & ((1 << bits) - 1)
-
-
-def firsts(keys: Tensor) -> Tensor:
-    """Mark the first number of each segment: int64 ``[e]`` to bool ``[e]``."""
-    first = torch.ones_like(keys, dtype=torch.bool)
-    torch.ne(keys[1:], keys[:-1], out=first[1:])
-    return first
-
-
-def shares(keys: Tensor, dtype: torch.dtype) -> Tensor:
-    """Compute 1 / (the length of its segment) for each number: int64 ``[e]`` to float ``[e]``."""
-    _, run, counts = torch.unique_consecutive(keys, return_inverse=True, return_counts=True)
-    return pick(counts.to(dtype).reciprocal(), run)
-
-
-def starts(counts: Tensor) -> Tensor:
-    """Turn the sizes of consecutive groups into their boundaries: int64 ``[g]`` to int64 ``[g + 1]``."""
-    found = counts.new_zeros(counts.numel() + 1)
-    torch.cumsum(counts, 0, out=found[1:])
-    return found
-
-
-def pick(values: Tensor, at: Tensor) -> Tensor:
-    """Return ``values[at]`` for integers ``at``, four times faster."""
-    return values.index_select(0, at)
-
-
-def places(marks: Tensor) -> Tensor:
-    """List where marks are set: bool ``[e]`` to int64."""
-    return torch.nonzero(marks).squeeze(1)
-
-
 _TILE = 32  # rows of a tile on a GPU; the most frequent of 500 relations have thousands of rows, half of them under ten
 
 
@@ -86,12 +44,14 @@ class Gather:
     @classmethod
     def build(cls, results: Tensor, members: Tensor, share: Tensor, size: int) -> Gather:
         """Build from members and weights in the order of their ``size`` results."""
-        return cls(members, starts(torch.bincount(results, minlength=size)), share)
+        return cls(members, _starts(torch.bincount(results, minlength=size)), share)
 
 
 @dataclass(frozen=True)
 class RelationPlan:
     """Index arrays of one batch of graphs for :class:`~pyterrier_mathamr.model.RelationalGraphConv`.
+
+    A relation has a row for each source of its edges, or for each target, the mean of its sources, if these are fewer.
 
     Attributes:
         relations: int64 ``[k]``, the relations that occur, ascending.
@@ -128,86 +88,103 @@ class RelationPlan:
         if edge_type.shape != edge_index.shape[1:]:
             expected = f"[{edge_index.size(1)}], one relation for each edge"
             raise ModelError(f"edge_type has shape {tuple(edge_type.shape)}; expected {expected}.")
+        source, target = edge_index
         results = num_nodes
         if targets is not None:
-            results = targets.numel()
-            edge_index, edge_type = _into(targets, edge_index, edge_type, num_nodes)
-        edges = _Edges.by_row(edge_index, edge_type, num_nodes, _tile_of(edge_index) if tile is None else tile)
-        k, lengths = len(edges.relations), tuple(edges.sizes.tolist())
+            kept, target = edges_into(targets, edge_index, num_nodes)
+            source, edge_type, results = source[kept], edge_type[kept], targets.numel()
+
+        # The relations that occur are numbered from 0 to k; each has the rows of its sources or of its targets.
+        occurs = torch.bincount(edge_type) > 0
+        relations, relation = _where(occurs), _pick(occurs.cumsum(0) - 1, edge_type)
+        k = len(relations)
+        by_source, by_target = (_distinct(relation, side, k, num_nodes) for side in (source, target))
+        of_source = _pick(by_source < by_target, relation)  # bool [e], as all that follows
+        keys, order = _in_order(relation * num_nodes + torch.where(of_source, source, target), k * num_nodes)
+        source, target, relation, of_source = (_pick(each, order) for each in (source, target, relation, of_source))
+        first, sizes, tiles = _firsts(keys), torch.minimum(by_source, by_target), None
+        row = first.cumsum(0) - 1
+        tile = (_TILE if edge_index.is_cuda else 1) if tile is None else tile
+        if tile > 1:  # each relation's rows begin after the padding of those before it
+            counts = torch.div(sizes + (tile - 1), tile, rounding_mode="floor")
+            row = row + _pick(_starts(counts * tile) - _starts(sizes), relation)
+            tiles = torch.repeat_interleave(torch.arange(k, device=counts.device), counts)
+            sizes = counts * tile
+        lengths = tuple(sizes.tolist())
+
         # A source is collected once and spread by edge, a mean is collected by edge and spread once.
-        into, out = places(edges.first | ~edges.late), places(edges.first | edges.late)
-        rows, sources = pick(edges.row, into), pick(edges.source, into)
-        products, ends = pick(edges.row, out), pick(edges.target, out)
-        share = shares(rows, dtype)
-        _, by_node = in_order(sources, num_nodes)
-        keys, by_result = in_order(ends * k + pick(edges.relation, out), results * k)
-        part = shares(keys, dtype)
+        into, out = _where(first | ~of_source), _where(first | of_source)
+        rows, sources = _pick(row, into), _pick(source, into)
+        products, ends = _pick(row, out), _pick(target, out)
+        share = _shares(rows, dtype)
+        _, by_node = _in_order(sources, num_nodes)
+        keys, by_result = _in_order(ends * k + _pick(relation, out), results * k)
+        part = _shares(keys, dtype)
         back = torch.empty_like(part).index_copy_(0, by_result, part)
         return cls(
-            relations=edges.relations,
-            ends=edges.sizes.cumsum(0).to(torch.int32),
+            relations=relations,
+            ends=sizes.cumsum(0).to(torch.int32),
             sizes=lengths,
-            tiles=edges.tiles,
+            tiles=tiles,
             collect=Gather.build(rows, sources, share, sum(lengths)),
-            collect_back=Gather.build(sources, pick(rows, by_node), pick(share, by_node), num_nodes),
-            spread=Gather.build(ends, pick(products, by_result), part, results),
+            collect_back=Gather.build(sources, _pick(rows, by_node), _pick(share, by_node), num_nodes),
+            spread=Gather.build(ends, _pick(products, by_result), part, results),
             spread_back=Gather.build(products, ends, back, sum(lengths)),
         )
 
 
-@dataclass(frozen=True)
-class _Edges:
-    """The edges of a batch in the order of their rows."""
-
-    relations: Tensor  # int64 [k], the occurring ones
-    sizes: Tensor  # int64 [k], the number of rows of each
-    tiles: Tensor | None  # see RelationPlan
-    source: Tensor  # int64 [e], as target, relation and row; relations are numbered from 0 to k
-    target: Tensor
-    relation: Tensor
-    row: Tensor
-    first: Tensor  # bool [e], whether an edge is the first of its row
-    late: Tensor  # bool [e], whether its row is its source; else the row is the mean for its target
-
-    @classmethod
-    def by_row(cls, edge_index: Tensor, edge_type: Tensor, num_nodes: int, tile: int) -> _Edges:
-        """Choose the rows of each relation and sort the edges by them."""
-        occurs = torch.bincount(edge_type) > 0
-        relations, relation = places(occurs), pick(occurs.cumsum(0) - 1, edge_type)
-        k, (source, target) = len(relations), edge_index
-        by_source, by_target = (_distinct(relation, side, k, num_nodes) for side in (source, target))
-        late = pick(by_source < by_target, relation)
-        keys, order = in_order(relation * num_nodes + torch.where(late, source, target), k * num_nodes)
-        source, target, relation, late = (pick(each, order) for each in (source, target, relation, late))
-        first, sizes, tiles = firsts(keys), torch.minimum(by_source, by_target), None
-        row = first.cumsum(0) - 1
-        if tile > 1:  # each relation's rows begin after the padding of those before it
-            counts = torch.div(sizes + (tile - 1), tile, rounding_mode="floor")
-            row = row + pick(starts(counts * tile) - starts(sizes), relation)
-            tiles = torch.repeat_interleave(torch.arange(k, device=counts.device), counts)
-            sizes = counts * tile
-        return cls(relations, sizes, tiles, source, target, relation, row, first, late)
+def edges_into(targets: Tensor, edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+    """Find the edges that end in some nodes: their positions, and the number of each one's target among ``targets``."""
+    number = torch.full((num_nodes,), -1, dtype=torch.int64, device=edge_index.device)
+    number[targets] = torch.arange(targets.numel(), device=edge_index.device)
+    ends = number[edge_index[1]]
+    kept = _where(ends >= 0)
+    return kept, ends[kept]
 
 
-def _tile_of(edge_index: Tensor) -> int:
-    """Return the rows of a tile on the device of the edges; 1 for no tiles."""
-    return _TILE if edge_index.is_cuda else 1
+def _in_order(keys: Tensor, bound: int) -> tuple[Tensor, Tensor]:
+    """Sort integers below a bound, and return their order; the sort is stable."""
+    bits = keys.numel().bit_length()
+    if keys.device.type != "cpu" or bound.bit_length() + bits > _BITS:
+        numbers, order = torch.sort(keys, stable=True)
+        return numbers, order
+    # numpy sorts key and position as one number faster than torch sorts keys
+    both = torch.from_numpy(np.sort(((keys << bits) | torch.arange(keys.numel())).numpy()))
+    return both >> bits, both & ((1 << bits) - 1)
 
 
 def _distinct(relation: Tensor, node: Tensor, k: int, num_nodes: int) -> Tensor:
     """Count the distinct nodes that each relation has on one side of its edges: int64 ``[k]``."""
-    keys, _ = in_order(relation * num_nodes + node, k * num_nodes)
-    distinct = pick(keys, places(firsts(keys)))
+    keys, _ = _in_order(relation * num_nodes + node, k * num_nodes)
+    distinct = _pick(keys, _where(_firsts(keys)))
     return torch.bincount(torch.div(distinct, max(num_nodes, 1), rounding_mode="floor"), minlength=k)
 
 
-def _into(targets: Tensor, edge_index: Tensor, edge_type: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
-    """Keep the edges that end in some nodes, which are renumbered from 0."""
-    place = torch.full((num_nodes,), -1, dtype=torch.int64, device=edge_index.device)
-    place[targets] = torch.arange(targets.numel(), device=edge_index.device)
-    ends = place[edge_index[1]]
-    kept = places(ends >= 0)
-    return torch.stack([edge_index[0, kept], ends[kept]]), edge_type[kept]
+def _firsts(keys: Tensor) -> Tensor:
+    """Mark the first number of each segment: int64 ``[e]`` to bool ``[e]``."""
+    first = torch.ones_like(keys, dtype=torch.bool)
+    torch.ne(keys[1:], keys[:-1], out=first[1:])
+    return first
+
+
+def _shares(keys: Tensor, dtype: torch.dtype) -> Tensor:
+    """Compute 1 / (the length of its segment) for each number: int64 ``[e]`` to float ``[e]``."""
+    _, run, counts = torch.unique_consecutive(keys, return_inverse=True, return_counts=True)
+    return _pick(counts.to(dtype).reciprocal(), run)
+
+
+def _starts(counts: Tensor) -> Tensor:
+    """Turn the sizes of consecutive groups into their boundaries: int64 ``[g]`` to int64 ``[g + 1]``."""
+    return F.pad(counts.cumsum(0), (1, 0))
+
+
+def _pick(values: Tensor, at: Tensor) -> Tensor:
+    """Return ``values[at]`` for integers ``at``, four times faster."""
+    return values.index_select(0, at)
+
+
+def _where(marks: Tensor) -> Tensor:
+    return torch.nonzero(marks).squeeze(1)
 
 
 class RelationalGraphConv(nn.Module):
@@ -247,7 +224,7 @@ class RelationalGraphConv(nn.Module):
         self.comp = None if num_bases is None else nn.Parameter(torch.empty(num_relations, num_bases))
         self.root = nn.Parameter(torch.empty(in_channels, out_channels)) if root_weight else None
         self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
-        self._composed: tuple[tuple[int, ...], Tensor] | None = None
+        self._composed: tuple[object, Tensor] | None = None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -295,8 +272,8 @@ class RelationalGraphConv(nn.Module):
             x, added = x.to(weights.dtype), None if added is None else added.to(weights.dtype)
         out: Tensor = _RelationalSum.apply(x, weights, added, plan, self.aggr == "mean")  # type: ignore[no-untyped-call]
         if self.root is not None:
-            own = x if targets is None else x.index_select(0, targets)
-            return out + (own @ self.root if self.bias is None else torch.addmm(self.bias, own, self.root))
+            states = x if targets is None else x.index_select(0, targets)
+            return out + (states @ self.root if self.bias is None else torch.addmm(self.bias, states, self.root))
         return out if self.bias is None else out + self.bias
 
     def _weights(self, relations: Tensor) -> Tensor:
@@ -306,7 +283,7 @@ class RelationalGraphConv(nn.Module):
         if self.training or torch.is_grad_enabled():
             chosen = self.comp.index_select(0, relations) @ self.weight.flatten(1)
             return chosen.view(-1, self.in_channels, self.out_channels)
-        stamp = tuple(number for p in (self.comp, self.weight) for number in (id(p), p._version, p.data_ptr()))
+        stamp = _stamp(self.comp), _stamp(self.weight)
         if self._composed is None or self._composed[0] != stamp:
             composed = (self.comp @ self.weight.flatten(1)).view(-1, self.in_channels, self.out_channels)
             if composed.dtype != self.weight.dtype:  # under autocast, and not for a call without
@@ -325,6 +302,11 @@ class RelationalGraphConv(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, num_relations={self.num_relations}, bases={self.num_bases}"
+
+
+def _stamp(parameter: Tensor) -> tuple[int, int, int]:
+    """Identify a tensor's values; its counter of changes in place is private to torch, the same in 2.6 and 2.13."""
+    return id(parameter), parameter._version, parameter.data_ptr()
 
 
 class _RelationalSum(torch.autograd.Function):
@@ -372,21 +354,16 @@ def _bag_sum(rows: Tensor, gather: Gather, mean: bool) -> Tensor:
     )
 
 
-def _fused(*matrices: Tensor) -> bool:
-    """Return whether torch's grouped product supports these matrices: float32, rows of whole 16-byte words."""
-    return hasattr(F, "grouped_mm") and all(
-        m.dtype == torch.float32 and m.size(-1) % 4 == 0 and m.device.type == "cpu" and m.size(0) > 0 for m in matrices
-    )
-
-
 def _grouped(rows: Tensor, weights: Tensor, plan: RelationPlan) -> Tensor:
     """Multiply the rows of each relation by its matrix: ``[p, a]``, ``[k, a, b]`` to ``[p, b]``."""
     if plan.tiles is not None:
         return torch.bmm(_in_tiles(rows, plan.tiles), weights.index_select(0, plan.tiles)).flatten(0, 1)
-    if _fused(rows, weights):
-        return F.grouped_mm(rows, weights, offs=plan.ends)
-    out = rows.new_empty(rows.size(0), weights.size(2))
-    for part, matrix, target in _groups(plan, rows, weights, out):
+    product = _grouped_mm(rows, weights, plan.ends)
+    if product is not None:
+        return product
+    out, sizes = rows.new_empty(rows.size(0), weights.size(2)), list(plan.sizes)
+    # all views at once are cheaper than slices
+    for part, matrix, target in zip(torch.split(rows, sizes), weights.unbind(), torch.split(out, sizes), strict=True):
         torch.mm(part, matrix, out=target)
     return out
 
@@ -396,20 +373,27 @@ def _grouped_outer(left: Tensor, right: Tensor, plan: RelationPlan) -> Tensor:
     if plan.tiles is not None:
         products = torch.bmm(_in_tiles(left, plan.tiles).transpose(1, 2), _in_tiles(right, plan.tiles))
         return products.new_zeros(len(plan.sizes), *products.shape[1:]).index_add_(0, plan.tiles, products)
-    if _fused(left, right):
-        return F.grouped_mm(left.t(), right, offs=plan.ends)
-    out = left.new_empty(len(plan.sizes), left.size(1), right.size(1))
-    for part, target, other in _groups(plan, left, out, right):
+    product = _grouped_mm(left, right, plan.ends, transposed=True)
+    if product is not None:
+        return product
+    out, sizes = left.new_empty(len(plan.sizes), left.size(1), right.size(1)), list(plan.sizes)
+    for part, target, other in zip(torch.split(left, sizes), out.unbind(), torch.split(right, sizes), strict=True):
         torch.mm(part.t(), other, out=target)
     return out
+
+
+def _grouped_mm(left: Tensor, right: Tensor, ends: Tensor, *, transposed: bool = False) -> Tensor | None:
+    """Multiply by torch's grouped product, or return ``None`` where it does not support these matrices.
+
+    Torch 2.6 has no ``grouped_mm``; that of 2.13 takes float32 on a CPU, in rows of whole 16-byte words.
+    """
+    supported = hasattr(F, "grouped_mm") and all(
+        m.dtype == torch.float32 and m.size(-1) % 4 == 0 and m.device.type == "cpu" and m.size(0) > 0
+        for m in (left, right)
+    )
+    return F.grouped_mm(left.t() if transposed else left, right, offs=ends) if supported else None
 
 
 def _in_tiles(rows: Tensor, tiles: Tensor) -> Tensor:
     """Cut rows into their tiles: ``[p, a]`` to ``[tiles, p / tiles, a]``."""
     return rows.view(tiles.numel(), rows.size(0) // max(tiles.numel(), 1), rows.size(1))
-
-
-def _groups(plan: RelationPlan, first: Tensor, each: Tensor, second: Tensor) -> Sequence[tuple[Tensor, ...]]:
-    """Pair the groups of two ``[p, …]`` arrays with the k matrices; all views at once are cheaper than slices."""
-    sizes = list(plan.sizes)
-    return list(zip(torch.split(first, sizes), each.unbind(), torch.split(second, sizes), strict=True))

@@ -12,14 +12,14 @@ on the processor::
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.running.resources import one_blas_thread
-from pyterrier_mathamr.model.errors import ModelError
+
+from .errors import ModelError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -64,18 +64,22 @@ def exact_maxsim(
     filled = offsets[1:] > offsets[:-1]
     if not len(query) or not filled.any():
         return np.where(filled | (len(query) == 0), 0.0, -np.inf)
-    asked = _Asked(query.astype(np.float64), np.ones(len(query)) if weights is None else weights, blend or 0.0)
+    wide_query, weights = query.astype(np.float64), np.ones(len(query)) if weights is None else weights
     ends, width = np.concatenate([[0], offsets[1:][filled]]), rows.shape[1]
-    scored, memory = [], np.empty((0, width))
+    scored, memory, first = [], np.empty((0, width)), 0
     with one_blas_thread():
-        for first, last in _blocks(ends, _BLOCK // max(width, 1)):
-            start, end = int(ends[first]), int(ends[last])
-            if end - start > len(memory):
-                memory = np.empty((end - start, width))
-            wide = memory[: end - start]
-            np.copyto(wide, rows[start:end])
-            of_rows = None if scales is None else scales[start:end].astype(np.float64)
-            scored.append(_scores(asked, wide, of_rows, ends[first : last + 1] - start))
+        while first < len(ends) - 1:  # a block of documents, of at most so many rows, at least one document
+            end = ends[first] + _BLOCK // max(width, 1)
+            last = max(int(np.searchsorted(ends, end, side="right")) - 1, first + 1)
+            block = slice(int(ends[first]), int(ends[last]))
+            bounds = ends[first : last + 1] - ends[first]
+            if bounds[-1] > len(memory):
+                memory = np.empty((int(bounds[-1]), width))
+            wide = memory[: bounds[-1]]
+            np.copyto(wide, rows[block])
+            wide_scales = None if scales is None else scales[block].astype(np.float64)
+            scored.append(_scores(wide_query, weights, blend or 0.0, wide, wide_scales, bounds))
+            first = last
     scores = np.full(len(filled), -np.inf)
     scores[filled] = np.concatenate(scored)
     return scores
@@ -95,44 +99,29 @@ def check_ragged(
         raise ModelError(f"offsets has shape {tuple(offsets.shape)}; expected [m + 1], from 0 up to {len(rows)}.")
 
 
-def _blocks(ends: Numbers, rows: int) -> Iterator[tuple[int, int]]:
-    """Cut documents into blocks of at most so many rows, at least one document each."""
-    first = 0
-    while first < len(ends) - 1:
-        last = max(int(np.searchsorted(ends, ends[first] + rows, side="right")) - 1, first + 1)
-        yield first, last
-        first = last
-
-
-class _Asked(NamedTuple):
-    """A query: its rows, their weights, and the weight of the product of the documents' rows."""
-
-    rows: Floats
-    weights: Floats
-    blend: float
-
-
-def _scores(asked: _Asked, rows: Floats, scales: Floats | None, ends: Numbers) -> npt.NDArray[np.float32]:
+def _scores(
+    query: Floats, weights: Floats, blend: float, rows: Floats, scales: Floats | None, ends: Numbers
+) -> npt.NDArray[np.float32]:
     """Score the documents of a block: float32 ``[m]``."""
     starts, last = ends[:-1], ends[1:] - 1
-    products = asked.rows @ rows.T  # [q, r]
+    products = query @ rows.T  # [q, r]
     if scales is not None:
         products *= scales
     best = np.maximum.reduceat(products, starts, axis=1)  # [q, m]
-    sums = asked.weights @ best + asked.blend * products[-1, last]
+    sums = weights @ best + blend * products[-1, last]
     greatest = float(np.abs(rows).max() if scales is None else 127 * scales.max())
-    error = sum_error(asked.rows, asked.weights, asked.blend, greatest)
+    error = sum_error(query, weights, blend, greatest)
     scores: npt.NDArray[np.float32] = sums.astype(np.float32)
     doubtful = (sums - error).astype(np.float32) != (sums + error).astype(np.float32)
     if doubtful.any():
-        of_row = np.repeat(np.arange(len(last)), np.diff(ends))
-        least = best - 2 * product_errors(asked.rows, greatest)[:, None]
-        needed = (products >= least[:, of_row]) & doubtful[of_row]
+        document = np.repeat(np.arange(len(last)), np.diff(ends))  # of each row
+        least = best - 2 * product_errors(query, greatest)[:, None]
+        needed = (products >= least[:, document]) & doubtful[document]
         needed[-1, last] |= doubtful
         exact = np.full(products.shape, -np.inf)
-        exact[needed] = _exact_products(asked.rows, rows, scales, *np.nonzero(needed))
+        exact[needed] = _exact_products(query, rows, scales, *np.nonzero(needed))
         best = np.maximum.reduceat(exact, starts, axis=1)[:, doubtful]
-        terms = np.vstack([asked.weights[:, None] * best, asked.blend * exact[-1, last[doubtful]]])
+        terms = np.vstack([weights[:, None] * best, blend * exact[-1, last[doubtful]]])
         scores[doubtful] = rounded_sums(terms.T)
     return scores
 
