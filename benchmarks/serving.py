@@ -115,8 +115,8 @@ def measure_cpu(engine: str) -> dict[str, list[float]]:
     from pyterrier_mathamr.engine import SearchEngine
     from pyterrier_mathamr.engine.page import Answers
     from pyterrier_mathamr.formula import one_text
+    from pyterrier_mathamr.index.backend import query_batch
     from pyterrier_mathamr.index.search.folder import scan_codes
-    from pyterrier_mathamr.index.search.queries import query_batch
 
     answers = Answers(SearchEngine(engine))
     at, times = answers.engine, dict[str, list[float]]()

@@ -30,10 +30,9 @@ from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr.posts.topics import distinct_queries, with_query
 from pyterrier_mathamr.store import UnknownIdError
 
-from .backend import NO_HITS, Backend, ExactScores, Field, Hits
+from .backend import NO_HITS, Backend, ExactScores, Field, Hits, QueryBatch, query_batch
 from .corpus_graph import CorpusGraph
 from .search.maxsim import best_of
-from .search.queries import QueryBatch, query_batch
 from .transformers import IndexTransformer, Scoring
 
 

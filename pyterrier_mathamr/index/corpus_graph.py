@@ -47,10 +47,9 @@ from pyterrier_mathamr.store import (
     writing,
 )
 
-from .backend import Backend, ExactScores, How, Numbers, Rows
+from .backend import Backend, ExactScores, How, Numbers, QueryBatch, Rows
 from .errors import MathAMRIndexError
 from .search.maxsim import best_of
-from .search.queries import QueryBatch
 
 TYPE, FORMAT = "corpus_graph", "np_topk"
 DOCNOS, EDGES, WEIGHTS = "docnos.npids", "edges.u32.np", "weights.f16.np"

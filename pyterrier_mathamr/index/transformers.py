@@ -48,10 +48,9 @@ from pyterrier_mathamr.explain import Asked, Explanation, QueryRow, read_asked
 from pyterrier_mathamr.explain.maxsim import Nodes, Side, maxsim_parts
 from pyterrier_mathamr.posts.topics import distinct_queries, with_query
 
-from .backend import NO_HITS, Backend, Field, Hits, How, Numbers
+from .backend import NO_HITS, Backend, Field, Hits, How, Numbers, QueryBatch, query_batch
 from .parts import TEXTS, stored_formula_ids
 from .search.maxsim import best_of
-from .search.queries import QueryBatch, query_batch
 from .subsets import Subset, check_where, kept_columns, read_where
 
 Docnos = Iterable[str] | pd.DataFrame

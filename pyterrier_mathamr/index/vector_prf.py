@@ -23,9 +23,8 @@ from pyterrier_mathamr._common.frames import empty_output, ordered_by_score, wit
 from pyterrier_mathamr._common.parameters import COUNT, Rule, between
 from pyterrier_mathamr.posts.topics import distinct_queries, with_query
 
-from .backend import Backend, Numbers, Rows, Weights
-from .search.maxsim import blocks
-from .search.queries import QueryBatch, query_batch
+from .backend import Backend, Numbers, QueryBatch, Rows, Weights, blocks, query_batch
+from .search.maxsim import BLOCK_ROWS
 from .transformers import IndexTransformer
 
 SIMILAR = 0.8
@@ -141,7 +140,7 @@ def _expanded(query: QueryBatch, rows: Rows, weights: Weights) -> tuple[Rows, We
 def document_frequencies(centers: Rows, rows: Rows, offsets: Numbers) -> Numbers:
     """Count the documents with a row that is similar to each center: int64 ``[c]``."""
     counts = np.zeros(len(centers), dtype=np.int64)
-    for first, last in blocks(offsets):
+    for first, last in blocks(offsets, BLOCK_ROWS):
         products = rows[offsets[first] : offsets[last]] @ centers.T
         best = np.maximum.reduceat(products, offsets[first:last] - offsets[first], axis=0)
         counts += np.count_nonzero(best >= SIMILAR, axis=0)

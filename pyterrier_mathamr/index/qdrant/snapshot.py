@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.index.backend import NO_HITS, Backend, ExactScores, Field, Hits, How, Numbers, Rows
+from pyterrier_mathamr.index.backend import NO_HITS, Backend, ExactScores, Field, Hits, How, Numbers, QueryBatch, Rows
 from pyterrier_mathamr.index.errors import QdrantError, query_error
 from pyterrier_mathamr.index.parts import TEXTS, Entry
 from pyterrier_mathamr.index.search.maxsim import best_of, exact_scores, float32_error
-from pyterrier_mathamr.index.search.queries import QueryBatch
 from pyterrier_mathamr.index.subsets import Condition, Group, read_where
 
 from .collection import BUILD, KEPT, VECTORS, Collection, CollectionMeta, point_id
@@ -87,14 +86,15 @@ class QdrantSnapshot(Backend):
             if outside >= floor + error:
                 return None
             candidates = lists[0].numbers[lists[0].scores >= floor]
-        hits = best_of(self, candidates, exact_scores(self, query, [candidates], field), k)
+        hits = best_of(self, candidates, exact_scores(query, [self.stored(candidates, field)], field), k)
         if whole or (len(hits.scores) == k and np.float32(outside) < hits.scores[-1]):  # scores are float32 numbers
             return hits
         return None
 
     def score(self, queries: QueryBatch, numbers: Sequence[Numbers], field: Field = "all") -> list[ExactScores]:
         """Score some documents of each query exactly: float64 for each."""
-        return [exact_scores(self, query, [own], field) for query, own in zip(queries.each(), numbers, strict=True)]
+        each = zip(queries.each(), numbers, strict=True)
+        return [exact_scores(query, [self.stored(wanted, field)], field) for query, wanted in each]
 
     def sample(self, count: int) -> Numbers:
         """Return the first points by id; ids are hashes, so these are any points."""

@@ -2,8 +2,7 @@
 
 ::
 
-    frame of queries
-        │ queries        check and stack the rows of all queries            QueryBatch
+    rows of queries (``QueryBatch``)
         ▼
     candidates, a superset of the top k of each query                       numbers of documents
         │ folder         by a scan of all documents or by HNSW graphs
@@ -11,5 +10,5 @@
         │   int8            the scan of codes of 8 or 4 bits by torch, on CPU threads or a GPU
         │   compiled        the same by a compiled function, where there is llvmlite
         ▼
-    queries              exact scores in float64 (``model.exact_maxsim``), best k, ties by docno      Hits
+    maxsim               exact scores in float64 (``model.exact_maxsim``), best k, ties by docno      Hits
 """

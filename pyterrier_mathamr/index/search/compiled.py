@@ -37,10 +37,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr.index.backend import GROUP, STEP, Array, Codes, Numbers, Scores, pack_codes
+from pyterrier_mathamr.index.backend import GROUP, STEP, Array, Codes, Numbers, QueryBatch, Scores, pack_codes
 
 from .int8 import CodedQueries, Coding
-from .queries import QueryBatch
 
 LANES = 16
 """Query rows in one register."""

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 
 from pyterrier_mathamr._common.frames import best_places
-from pyterrier_mathamr.index.backend import Backend, ExactScores, Field, Hits, How, Numbers, Rows, evenly
+from pyterrier_mathamr.index.backend import Backend, ExactScores, Field, Hits, How, Numbers, QueryBatch, Rows, evenly
 from pyterrier_mathamr.index.errors import EmbeddingError, check_model
 from pyterrier_mathamr.index.parts import Entry, IndexMeta, read_entries
-from pyterrier_mathamr.index.search.queries import QueryBatch
 from pyterrier_mathamr.store import DuplicateIdError, ranges
 
 from .places import PartState, Places

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.index.backend import ScaledRows, pack_codes
+from pyterrier_mathamr.index.backend import QueryBatch, ScaledRows, pack_codes
 from pyterrier_mathamr.index.search import compiled, folder, int8, maxsim
-from pyterrier_mathamr.index.search.queries import QueryBatch
 
 here = pytest.mark.skipif(
     compiled.compiled(32) is None, reason="there is no llvmlite, or the processor lacks AVX-512 VNNI"
@@ -153,7 +152,7 @@ def test_the_greatest_products_are_found_in_every_way(columns, length):
     int8.greatest(torch.from_numpy(made), out, int8.Memory())
     assert np.array_equal(out.numpy(), made.max(axis=1))
     as_floats = made.astype(np.float32).reshape(5 * length, columns)
-    assert np.array_equal(maxsim._best(as_floats, np.arange(6) * length), made.max(axis=1))
+    assert np.array_equal(maxsim.greatest(as_floats, np.arange(6) * length), made.max(axis=1))
 
 
 def test_only_a_product_of_torch_that_is_right_is_used(monkeypatch):

@@ -18,7 +18,7 @@ from pyterrier_mathamr.index import (
     MathAMRIndexError,
     ShardedIndex,
 )
-from pyterrier_mathamr.index.search.queries import query_batch
+from pyterrier_mathamr.index.backend import query_batch
 from pyterrier_mathamr.index.sharded import places as of_places
 from pyterrier_mathamr.index.sharded.places import ProcessPlace
 
