@@ -2,7 +2,7 @@
 
 ::
 
-    MathAMR.doc_encoder() ──▶ indexing ──▶ indexes    parts in a folder (parts, store); spreading: by many workers
+    MathAMR.doc_encoder() ──▶ indexing ──▶ indexes    parts in a folder (parts, store); from_graphs: by many workers
                                   └──────▶ qdrant/    points in a database
                                               │ snapshot     a Backend: select, score, look up
     MathAMR.query_encoder() ──▶ transformers ─┤              one retriever, the scorer, the loaders

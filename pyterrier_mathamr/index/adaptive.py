@@ -93,8 +93,8 @@ class AdaptiveRetriever(Scoring):
     num_results: int | None = None
 
     def __init__(self, index: Any, graph: Any, verbose: bool, batch_size: int) -> None:
-        super().__init__(index, True, None, None, verbose, batch_size, None)
-        self.graph = graph
+        super().__init__(index)
+        self.graph, self.verbose, self.batch_size = graph, verbose, batch_size
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "graph" and not isinstance(value, CorpusGraph):

@@ -14,6 +14,7 @@ import atexit
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -194,14 +195,12 @@ class DocumentVectorIndex(VectorIndex):
             yield {"docno": docno, "doc_embs": entry.rows, **known, **kept_columns(entry.kept)}
 
 
+@dataclass(eq=False, repr=False)
 class _ByColumns(IndexTransformer):
     """An index of documents as a stage: retriever, scorer or vector loader, by the columns of a frame."""
 
     checks: ClassVar[Mapping[str, Rule]] = {"num_results": COUNT.or_none()}
-
-    def __init__(self, index: Any, num_results: int | None = None) -> None:
-        super().__init__(index)
-        self.num_results = num_results
+    num_results: int | None = None
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Pass a frame on to the transformer that its columns call for."""

@@ -171,8 +171,9 @@ def exact_scores(query: QueryBatch, pieces: Iterable[tuple[StoredRows, Numbers]]
     blend = None if query.document_weights is None else float(query.document_weights[0])
     scores = [np.empty(0)]
     for rows, offsets in pieces:
-        scaled = isinstance(rows, ScaledRows)
-        values, scales = (unpack_codes(rows.codes), rows.scales) if scaled else (widened(rows), None)
+        values, scales = (
+            (unpack_codes(rows.codes), rows.scales) if isinstance(rows, ScaledRows) else (widened(rows), None)
+        )
         scores.append(exact_maxsim(query.rows, values, offsets, query.weights, blend, scales))
     return np.concatenate(scores)
 
