@@ -14,9 +14,11 @@ is one request to the index. Documents of a ranking that will be taken in any ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from heapq import nsmallest
 from itertools import chain, islice
+from operator import add
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -30,45 +32,29 @@ from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr.posts.topics import distinct_queries, with_query
 from pyterrier_mathamr.store import UnknownIdError
 
-from .backend import NO_HITS, Backend, ExactScores, Field, Hits, QueryBatch, query_batch
+from .backend import NO_HITS, Backend, Field, Hits, QueryBatch, query_batch
 from .corpus_graph import CorpusGraph
 from .search.maxsim import best_of
 from .transformers import IndexTransformer, Scoring
 
 
+@dataclass(eq=False)
 class Pool:
-    """The candidates of one query, by docno: documents of its ranking that still wait, and documents already taken.
+    """The candidates of one query, by docno: documents of its ranking that still wait, and documents already taken."""
 
-    Attributes:
-        waiting: documents of the ranking that have not been taken yet, best first.
-        frontier: neighbors that have not been taken yet, with the negative score of the best document near them.
-        taken: documents that count against the budget.
-        seen: these, and documents that the index no longer has.
-        numbers: the numbers of the scored documents in the index.
-        scores: their scores; some may still be waiting.
-        sources: documents whose neighbors are not in the frontier yet.
-        near: whether the last round took documents of the frontier.
-    """
-
-    def __init__(self, ranking: Sequence[str]) -> None:
-        self.ranking = frozenset(ranking)
-        self.waiting = dict.fromkeys(ranking)
-        self.frontier: dict[str, float] = {}
-        self.seen: set[str] = set()
-        self.taken: list[str] = []
-        self.numbers: dict[str, int] = {}
-        self.scores: dict[str, float] = {}
-        self.sources: list[str] = []
-        self.near = True
+    ranking: frozenset[str]
+    waiting: dict[str, None]  # documents of the ranking that have not been taken yet, best first
+    frontier: dict[str, float] = field(default_factory=dict)  # neighbors, by the negative score of the best one nearby
+    taken: list[str] = field(default_factory=list)  # what counts against the budget
+    seen: set[str] = field(default_factory=set)  # these, and documents that the index no longer has
+    numbers: dict[str, int] = field(default_factory=dict)  # of the scored documents in the index
+    scores: dict[str, float] = field(default_factory=dict)  # some of these documents may still be waiting
+    sources: list[str] = field(default_factory=list)  # documents whose neighbors are not in the frontier yet
+    near: bool = True  # whether the last round took documents of the frontier
 
     def unscored(self, docnos: Iterable[str]) -> list[str]:
         """Return the documents that have no score yet."""
         return [docno for docno in docnos if docno not in self.scores]
-
-    def put(self, numbers: Mapping[str, int], scores: ExactScores) -> None:
-        """Record scores."""
-        self.numbers.update(numbers)
-        self.scores.update(zip(numbers, scores.tolist(), strict=True))
 
     def take(self, docnos: Iterable[str]) -> None:
         """Take documents that were scored, or that the index does not have."""
@@ -134,36 +120,37 @@ class AdaptiveRetriever(Scoring):
         hits: dict[str, Hits] = {}
         batches = query_batch(inp, backend).of_size(self.batch_size)
         for batch in progress(batches, self.label, "batches", verbose=self.verbose):
-            pools = [Pool(rankings[qid]) for qid in batch.qids]
+            pools = [Pool(frozenset(rankings[qid]), dict.fromkeys(rankings[qid])) for qid in batch.qids]
             while any(chosen := [self.choose(pool) for pool in pools]):
                 if any(map(Pool.unscored, pools, chosen)):
-                    more = map(self.certain, pools, chosen)
-                    wanted = [pool.unscored([*own, *of]) for pool, own, of in zip(pools, chosen, more, strict=True)]
-                    self._score(batch, pools, wanted, backend)
+                    ahead = map(self.certain, pools, chosen)
+                    self._score(batch, pools, list(map(add, chosen, ahead)), backend)
                 for pool, docnos in zip(pools, chosen, strict=True):
                     pool.take(docnos)
             for qid, pool in zip(batch.qids, pools, strict=True):
                 numbers = np.array(list(pool.numbers.values()), dtype=np.int64)
                 scores = np.array(list(pool.scores.values()), dtype=np.float64)
                 hits[qid] = best_of(backend, numbers, scores, self.num_results or len(scores))
-        found = [hits.get(qid, NO_HITS) for qid in queries["qid"]]
-        return ranking_frame(queries, found, docno=partial(backend.texts, "docno"))
+        in_order = [hits.get(qid, NO_HITS) for qid in queries["qid"]]
+        return ranking_frame(queries, in_order, docno=partial(backend.texts, "docno"))
 
-    def _score(self, batch: QueryBatch, pools: Sequence[Pool], chosen: Sequence[list[str]], backend: Backend) -> None:
-        """Score some documents of each query."""
-        ends = np.cumsum([len(docnos) for docnos in chosen])[:-1]
+    def _score(self, batch: QueryBatch, pools: Sequence[Pool], wanted: Sequence[list[str]], backend: Backend) -> None:
+        """Score those documents of each query that have no score yet."""
+        unscored = list(map(Pool.unscored, pools, wanted))
+        ends = np.cumsum([len(docnos) for docnos in unscored])[:-1]
         known: list[dict[str, int]] = []
         unknown: dict[str, None] = {}
-        found = np.split(backend.look_up(list(chain.from_iterable(chosen))), ends)
-        for pool, docnos, numbers in zip(pools, chosen, found, strict=True):
+        looked_up = np.split(backend.look_up(list(chain.from_iterable(unscored))), ends)
+        for pool, docnos, numbers in zip(pools, unscored, looked_up, strict=True):
             pairs = sorted(zip(numbers.tolist(), docnos, strict=True))  # ascending numbers are read faster
             known.append({docno: number for number, docno in pairs if number >= 0})
             unknown |= dict.fromkeys(docno for number, docno in pairs if number < 0 and docno in pool.ranking)
         if unknown:
             raise UnknownIdError(backend.path, list(unknown))
-        numbered = [np.array(list(of.values()), dtype=np.int64) for of in known]
-        for pool, of, own in zip(pools, known, backend.score(batch, numbered, self.field), strict=True):
-            pool.put(of, own)
+        numbered = [np.array(list(numbers.values()), dtype=np.int64) for numbers in known]
+        for pool, found, scores in zip(pools, known, backend.score(batch, numbered, self.field), strict=True):
+            pool.numbers.update(found)
+            pool.scores.update(zip(found, scores.tolist(), strict=True))
 
 
 class GAR(AdaptiveRetriever):

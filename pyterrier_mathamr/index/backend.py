@@ -310,7 +310,7 @@ class IndexDescription(Protocol):
 class Backend(Protocol):
     """The state of an index when it was opened. Documents have numbers, which are valid within it only.
 
-    There are three: a folder (:mod:`.search.folder`), parts elsewhere (:mod:`.sharded.snapshot`) and a Qdrant
+    There are three: a folder (:mod:`.search.folder`), parts elsewhere (:mod:`.sharded.index`) and a Qdrant
     collection (:mod:`.qdrant.snapshot`).
     """
 

@@ -79,9 +79,6 @@ class CorpusGraph(ByPath, pt.Artifact):  # type: ignore[misc]
 
     ARTIFACT_TYPE, ARTIFACT_FORMAT, ARTIFACT_PACKAGE_HINT = TYPE, FORMAT, "pyterrier-adaptive"
 
-    def __init__(self, path: str | Path) -> None:
-        super().__init__(path)
-
     @cached_property
     def meta(self) -> dict[str, Any]:
         """The description: ``k``, ``doc_count``, and of our graphs how they were made."""
@@ -110,30 +107,25 @@ class CorpusGraph(ByPath, pt.Artifact):  # type: ignore[misc]
     @cached_property
     def edges(self) -> npt.NDArray[np.uint32]:
         """The neighbors of each document, nearest first: uint32 ``[m, k]``."""
-        edges: npt.NDArray[np.uint32] = self._mapped(EDGES, np.uint32)
-        return edges
+        return self._mapped(EDGES, np.uint32)  # type: ignore[no-any-return]
 
     @cached_property
     def weights(self) -> npt.NDArray[np.float16]:
         """Their similarities, float16 ``[m, k]``."""
-        weights: npt.NDArray[np.float16] = self._mapped(WEIGHTS, np.float16)
-        return weights
+        return self._mapped(WEIGHTS, np.float16)  # type: ignore[no-any-return]
 
     def _mapped(self, name: str, dtype: Any) -> Any:
-        shape = len(self), self.k
-        if (self.path / name).stat().st_size != shape[0] * shape[1] * np.dtype(dtype).itemsize:
-            raise DamagedError(
-                self.path / name, f"its size is not that of {shape[0]} documents of {shape[1]} neighbors"
-            )
-        return np.memmap(self.path / name, dtype, "r", shape=shape).view(np.ndarray)  # whose rows are faster to take
+        path, shape = self.path / name, (len(self), self.k)
+        if path.stat().st_size != shape[0] * shape[1] * np.dtype(dtype).itemsize:
+            raise DamagedError(path, f"its size is not that of {shape[0]} documents of {shape[1]} neighbors")
+        return np.memmap(path, dtype, "r", shape=shape).view(np.ndarray)  # whose rows are faster to take
 
     @cached_property
     def docnos(self) -> list[str]:
         """The documents by number."""
         import npids
 
-        names: list[str] = npids.Lookup(str(self.path / DOCNOS)).fwd[np.arange(len(self))].tolist()
-        return names
+        return npids.Lookup(str(self.path / DOCNOS)).fwd[np.arange(len(self))].tolist()  # type: ignore[no-any-return]
 
     @cached_property
     def numbers(self) -> dict[str, int]:
@@ -167,17 +159,16 @@ class Neighbors:
 
     def __call__(self, block: Sequence[str]) -> list[tuple[list[str], ExactScores]]:
         backend: Backend = self.index.snapshot()
-        own = backend.find(block)
-        rows, offsets = backend.rows(own)
+        numbers = backend.find(block)
+        rows, offsets = backend.rows(numbers)
         if self.candidates is None:
-            found = _by_rows(backend, rows, offsets, backend.find(self.docnos), self.k + 1)
+            candidates = _by_rows(backend, rows, offsets, backend.find(self.docnos), self.k + 1)
         else:
-            ends = offsets[1:] - 1
-            batch = QueryBatch(rows[ends], np.arange(len(block) + 1), qids=tuple(block))
-            found = [hits.numbers for hits in backend.select(batch, self.candidates + 1, "doc", How())]
+            batch = QueryBatch(rows[offsets[1:] - 1], np.arange(len(block) + 1), qids=tuple(block))
+            candidates = [hits.numbers for hits in backend.select(batch, self.candidates + 1, "doc", How())]
         nearest = []
-        for number, (first, last), numbers in zip(own.tolist(), pairwise(offsets.tolist()), found, strict=True):
-            others = np.sort(numbers[numbers != number])
+        for number, (first, last), near in zip(numbers.tolist(), pairwise(offsets.tolist()), candidates, strict=True):
+            others = np.sort(near[near != number])
             best = best_of(backend, others, symmetric(rows[first:last], *backend.rows(others)), self.k)
             nearest.append((backend.texts("docno", best.numbers), best.scores))
         return nearest

@@ -13,7 +13,8 @@ a document contains a center here if one of its rows is about as similar to it (
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,7 @@ from pyterrier_mathamr._common.frames import empty_output, ordered_by_score, wit
 from pyterrier_mathamr._common.parameters import COUNT, Rule, between
 from pyterrier_mathamr.posts.topics import distinct_queries, with_query
 
-from .backend import Backend, Numbers, QueryBatch, Rows, Weights, blocks, query_batch
+from .backend import Backend, Numbers, Rows, Weights, blocks, query_batch
 from .search.maxsim import BLOCK_ROWS
 from .transformers import IndexTransformer
 
@@ -36,6 +37,7 @@ SAMPLE = 1000
 _ROUNDS = 20  # of k-means
 
 
+@dataclass(eq=False, repr=False)
 class VectorPRF(IndexTransformer):
     """Expands queries with rows of the best documents of a ranking (ColBERT-PRF), for a second search by MaxSim.
 
@@ -65,19 +67,12 @@ class VectorPRF(IndexTransformer):
         "fb_beta": between(0),
     }
 
-    def __init__(
-        self,
-        index: Any,
-        *,
-        fb_docs: int = 3,
-        fb_clusters: int = 24,
-        fb_embs: int = 10,
-        fb_beta: float = 0.05,
-        batch_size: int = 128,
-    ) -> None:
-        super().__init__(index)
-        self.fb_docs, self.fb_clusters, self.fb_embs, self.fb_beta = fb_docs, fb_clusters, fb_embs, fb_beta
-        self.batch_size = batch_size
+    _: KW_ONLY
+    fb_docs: int = 3
+    fb_clusters: int = 24
+    fb_embs: int = 10
+    fb_beta: float = 0.05
+    batch_size: int = 128
 
     def compile(self, verbose: bool = False) -> pt.Transformer:
         """Return this stage after a cutoff at the documents that it reads."""
@@ -112,29 +107,23 @@ class VectorPRF(IndexTransformer):
         embs: dict[str, Rows] = {}
         weights: dict[str, Weights] = {}
         for batch in query_batch(inp, backend).of_size(self.batch_size):
-            found = (backend.rows(backend.find(list(map(str, best[qid]))))[0] for qid in batch.qids)
-            centers = [cluster_centers(rows, self.fb_clusters) for rows in found]
+            documents = [backend.find(list(map(str, best[qid]))) for qid in batch.qids]
+            centers = [cluster_centers(backend.rows(numbers)[0], self.fb_clusters) for numbers in documents]
             frequencies = document_frequencies(np.concatenate(centers), *sample)
             rarity = np.log(len(sample[1]) / (frequencies + 1))  # of n + 1: there is an offset more than documents
-            ends = np.cumsum([len(of) for of in centers])[:-1]
-            for query, of, own in zip(batch.each(), centers, np.split(rarity, ends), strict=True):
-                rarest = np.argsort(-own, kind="stable")[: self.fb_embs]
-                embs[query.qids[0]], weights[query.qids[0]] = _expanded(query, of[rarest], self.fb_beta * own[rarest])
+            ends = np.cumsum([len(of_query) for of_query in centers])[:-1]
+            for query, of_query, rare in zip(batch.each(), centers, np.split(rarity, ends), strict=True):
+                rarest = np.argsort(-rare, kind="stable")[: self.fb_embs]
+                last, own = len(query.rows) - 1, np.ones(len(query.rows)) if query.weights is None else query.weights
+                rows = query.rows[:last], of_query[rarest], query.rows[last:]  # the document's row stays the last
+                embs[query.qids[0]] = np.concatenate(rows)
+                weights[query.qids[0]] = np.concatenate([own[:last], self.fb_beta * rare[rarest], own[last:]])
         nothing = np.empty((0, backend.meta.dimensions), dtype=np.float32)
         return with_objects(
             queries,
             query_embs=[embs.get(qid, nothing) for qid in queries["qid"]],
             query_weights=[weights.get(qid, np.empty(0)) for qid in queries["qid"]],
         )
-
-
-def _expanded(query: QueryBatch, rows: Rows, weights: Weights) -> tuple[Rows, Weights]:
-    """Insert rows before the document's, which is the last of a query."""
-    last, own = len(query.rows) - 1, np.ones(len(query.rows)) if query.weights is None else query.weights
-    return (
-        np.concatenate([query.rows[:last], rows, query.rows[last:]]),
-        np.concatenate([own[:last], weights, own[last:]]),
-    )
 
 
 def document_frequencies(centers: Rows, rows: Rows, offsets: Numbers) -> Numbers:

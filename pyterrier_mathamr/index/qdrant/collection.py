@@ -30,6 +30,7 @@ import hashlib
 import json
 import os
 import random
+import sqlite3
 import time
 import uuid
 import warnings
@@ -98,30 +99,28 @@ class Connection:
     @property
     def client(self) -> Any:
         """The client, opened on first use."""
-        if self._opened is None:
-            self._opened = self._server() if self.remote else self._folder()
-        return self._opened
-
-    def _server(self) -> Any:
-        client = require("qdrant_client", "qdrant").QdrantClient
-        key = self._api_key or os.environ.get(KEY_VARIABLE) or None
-        try:
-            return client(url=self.location, api_key=key, timeout=self.timeout, check_compatibility=False)
-        except ValueError as error:
-            raise ConfigError("location", self.location, f"a URL such as http://localhost:6333 ({error})") from error
-
-    def _folder(self) -> Any:
+        if self._opened is not None:
+            return self._opened
         package = require("qdrant_client", "qdrant")
-        folder = str(Path(self.location).absolute())
-        client = _LOCAL.get(folder)
-        if client is None or client._client.closed:
+        if self.remote:
+            key = self._api_key or os.environ.get(KEY_VARIABLE) or None
+            options = {"api_key": key, "timeout": self.timeout, "check_compatibility": False}
             try:
-                client = _LOCAL[folder] = package.QdrantClient(path=folder)
+                self._opened = package.QdrantClient(url=self.location, **options)
+            except ValueError as error:
+                allowed = f"a URL such as http://localhost:6333 ({error})"
+                raise ConfigError("location", self.location, allowed) from error
+            return self._opened
+        folder = str(Path(self.location).absolute())
+        self._opened = _LOCAL.get(folder)
+        if self._opened is None or self._opened._client.closed:
+            try:
+                self._opened = _LOCAL[folder] = package.QdrantClient(path=folder)
             except RuntimeError as error:
                 raise WriteError(folder, "another process has it open in local mode") from error
             except OSError as error:
                 raise WriteError(folder, str(error)) from error
-        return client
+        return self._opened
 
     def call(self, method: str, address: str, doing: str, *, retries: int | None = None, **arguments: Any) -> Any:
         """Send one request, with retries."""
@@ -157,8 +156,14 @@ class Connection:
             return _of_status(error, address, doing)
         if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError, common.QdrantException)):
             return QdrantError(address, f"an answer that cannot be read while {doing} ({error})"), 0.0
-        if not self.remote:
-            return _of_folder(error, address, doing), None
+        if self.remote:
+            return error, None
+        if isinstance(error, (OSError, sqlite3.Error)):
+            return WriteError(address, f"{error} while {doing}"), None
+        if isinstance(error, ValueError) and "not found" in str(error):
+            return QdrantError(address, f"there is no such collection while {doing}", 404), None
+        if isinstance(error, ValueError):
+            return QdrantError(address, f"refused while {doing} ({error})"), None
         return error, None
 
 
@@ -176,24 +181,11 @@ def _of_status(error: Any, address: str, doing: str) -> tuple[QdrantError, float
         return QdrantError(address, f"there is no such collection while {doing}", 404), None
     if status == 500 and any(text in answer for text in _NO_CONSENSUS):
         return _timeout(address, f"the peers of the cluster did not agree in time while {doing} ({answer})"), 0.0
-    if status == 408 or status == 504:
+    if status in (408, 504):
         return _timeout(address, f"no answer in time while {doing} (status {status})"), 0.0
     if status in TRANSIENT:
         return QdrantError(address, f"the server fails while {doing} (status {status}: {answer})", status), 0.0
     return QdrantError(address, f"refused while {doing} (status {status}: {answer})", status), None
-
-
-def _of_folder(error: Exception, address: str, doing: str) -> Exception:
-    """Return the error for an exception of local mode."""
-    import sqlite3
-
-    if isinstance(error, (OSError, sqlite3.Error)):
-        return WriteError(address, f"{error} while {doing}")
-    if isinstance(error, ValueError) and "not found" in str(error):
-        return QdrantError(address, f"there is no such collection while {doing}", 404)
-    if isinstance(error, ValueError):
-        return QdrantError(address, f"refused while {doing} ({error})")
-    return error
 
 
 FORMAT_VERSION = 1
@@ -264,14 +256,6 @@ class CollectionMeta:
             raise QdrantError(address, f"the collection's metadata lacks {error}") from error
         return cls(**{**known, "model": known["model"] or None, "keep": tuple(known["keep"])})
 
-    def changed(self, **values: Any) -> CollectionMeta:
-        """Return a copy with other values."""
-        return replace(self, **values)
-
-
-def _build(meta: CollectionMeta | None) -> int:
-    return 0 if meta is None else meta.build
-
 
 def point_id(docno: str) -> str:
     """Return the id of a document's point: a UUID of the BLAKE2b hash of its docno, the same on every machine."""
@@ -301,29 +285,30 @@ class Collection:
         """Read the metadata of the collection, or of one of the two; return ``None`` where there is none."""
         if slot is not None or not self.connection.remote:
             return self._read(slot or self.name)
+
+        def build_of(meta: CollectionMeta | None) -> int:
+            return 0 if meta is None else meta.build
+
         seen = self.seen
-        found = self._read_until(self.name, lambda found: _build(found) >= seen)
-        if _build(found) >= seen:
-            self.seen = max(self.seen, _build(found))
-            return found
-        self.seen = _build(found)
-        if found is not None:
+        meta = self._read_until(self.name, lambda meta: build_of(meta) >= seen)
+        self.seen = max(self.seen, build_of(meta)) if build_of(meta) >= seen else build_of(meta)
+        if meta is not None and meta.build < seen:
             waited = f"for {self.connection.timeout} s the server has shown an earlier state than before"
             raise QdrantError(self.address, f"{waited}; if the collection was made again, repeat the call to use it")
-        return None
+        return meta
 
     def _read_until(self, name: str, reached: Callable[[CollectionMeta | None], bool]) -> CollectionMeta | None:
         """Read metadata until they are as expected, at most as long as one request may take."""
         end = time.monotonic() + self.connection.timeout
-        while not reached(found := self._read(name)) and time.monotonic() < end:
+        while not reached(meta := self._read(name)) and time.monotonic() < end:
             time.sleep(_POLL)
-        return found
+        return meta
 
     def _read_back(self, name: str, meta: CollectionMeta, doing: str) -> None:
         """Wait until what was written can be read."""
 
         def shows(found: CollectionMeta | None) -> bool:
-            return found is not None and found.changed(max_norm=meta.max_norm) == meta  # a server may round a number
+            return found is not None and replace(found, max_norm=meta.max_norm) == meta  # a server may round a number
 
         if not shows(self._read_until(name, shows)):
             raise _timeout(self.address, f"the server does not show it within {self.connection.timeout} s of {doing}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self
@@ -22,6 +23,7 @@ from pyterrier_mathamr.index.indexes import (
     merged_model,
 )
 from pyterrier_mathamr.index.indexing import ArtifactIndexer, DocumentIndexer, FormulaIndexer, IndexPost
+from pyterrier_mathamr.index.options import explained
 from pyterrier_mathamr.index.parts import described_rows
 from pyterrier_mathamr.store import Mode, WriteError
 
@@ -34,7 +36,15 @@ REMOVED = 1000
 
 
 class QdrantIndexer(ArtifactIndexer):
-    """Sends entries as points; readers see them in one step at the end."""
+    """Sends entries as points; readers see them in one step at the end.
+
+    Args:
+        mode: ``create`` refuses a collection that exists; ``overwrite`` replaces it and ``append`` adds to it, both in
+            one step at the end.
+        options: how the server keeps a new collection: shards, copies, on disk, int8 codes.
+        resume: keep points if the upload is interrupted, and continue one that was, with the same documents and
+            options; ``indexer.pending(documents)`` leaves out stored documents before they are encoded.
+    """
 
     def __init__(
         self,
@@ -57,32 +67,16 @@ class QdrantIndexer(ArtifactIndexer):
     def write(self, posts: Iterator[IndexPost], model: str | None) -> None:
         """Upload the entries of documents."""
         entries = chain.from_iterable(post.entries for post in posts)
-        call, self._upload = self._upload or self._new_upload(), None
-        call.run(entries, self.options, model, self.kept())
+        upload, self._upload = self._upload or self._new_upload(), None
+        upload.run(entries, self.options, model, self.kept())
 
     def _new_upload(self) -> Upload:
         return Upload(self._index.collection, self.mode, self.fingerprint() if self.resume else None)
 
 
+@explained
 class QdrantDocumentIndexer(QdrantIndexer, DocumentIndexer):
-    """Stores ``{docno, doc_embs, (formula_ids)}``: each document with its vectors ``doc`` and ``all``.
-
-    Args:
-        index: the index.
-        mode: ``create`` refuses a collection that exists; ``overwrite`` replaces it and ``append`` adds to it, both in
-            one step at the end.
-        options: how the server keeps a new collection: shards, copies, on disk, int8 codes.
-        model: the identity of the model of the vectors, by default ``doc_model`` of the first document; others are
-            refused.
-        keep: columns to keep of each document for ``where=`` of retrievers: text, numbers or lists of them. ``append``
-            keeps the columns of the collection.
-        resume: keep points if the upload is interrupted, and continue one that was, with the same documents and
-            options; ``indexer.pending(documents)`` leaves out stored documents before they are encoded.
-        sources: what else the vectors depend on, such as checksums, as plain JSON values; with ``resume``, an
-            interrupted upload with others is refused.
-        verbose: show a progress bar.
-        total: the number of documents, for the progress bar.
-    """
+    """Stores ``{docno, doc_embs, (formula_ids)}``: each document with its vectors ``doc`` and ``all``."""
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
         """Leave out documents that an interrupted call has stored, so that they are not encoded again."""
@@ -94,25 +88,13 @@ class QdrantDocumentIndexer(QdrantIndexer, DocumentIndexer):
         yield from self._upload.pending(documents, batch_size)
 
 
+@explained
 class QdrantFormulaIndexer(QdrantIndexer, FormulaIndexer):
     """Stores ``{docno, doc_embs, formula_ids}``: each formula with its own vector.
 
     Args:
-        index: the index.
-        mode: ``create`` refuses a collection that exists; ``overwrite`` replaces it and ``append`` adds to it, both in
-            one step at the end.
-        visual_ids: formula id to visual id, the id that equal formulas share in ARQMath; others get the empty string.
-        options: how the server keeps a new collection: shards, copies, on disk, int8 codes.
-        model: the identity of the model of the vectors, by default ``doc_model`` of the first document; others are
-            refused.
-        keep: columns to keep of each document for ``where=`` of retrievers: text, numbers or lists of them. ``append``
-            keeps the columns of the collection.
         resume: keep points if the upload is interrupted, and continue one that was, with the same documents and
             options.
-        sources: what else the vectors depend on, such as checksums, as plain JSON values; with ``resume``, an
-            interrupted upload with others is refused.
-        verbose: show a progress bar.
-        total: the number of documents, for the progress bar.
     """
 
     def __init__(
@@ -132,7 +114,6 @@ class QdrantFormulaIndexer(QdrantIndexer, FormulaIndexer):
         shared: dict[str, Any] = {"resume": resume, "sources": sources, "verbose": verbose, "total": total}
         super().__init__(index, mode, options=options, model=model, keep=keep, **shared)
         self.visual_ids = visual_ids
-        self._posts = self._formulas = 0
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
         """Return the whole corpus: which posts are stored completely is not known from their formulas."""
@@ -140,7 +121,17 @@ class QdrantFormulaIndexer(QdrantIndexer, FormulaIndexer):
 
 
 class QdrantBase(Counted, VectorIndex):
-    """An index in Qdrant. Constructing the object sends no request; the collection need not exist yet."""
+    """An index in Qdrant. Constructing the object sends no request; the collection need not exist yet.
+
+    Args:
+        location: the URL of a server, or a folder for Qdrant's local mode, which is exact and allows one process at a
+            time.
+        collection: its name, without characters such as ``/`` and ``:``.
+        api_key: of the server; by default the environment variable ``QDRANT_API_KEY``. It is never pickled.
+        timeout: seconds to wait for the answer to a request, and for a peer of a cluster to show what was written.
+        retries: how often a failed request is repeated where that can help, such as after a lost connection.
+        pause: seconds before the first retry; each further one waits twice as long, at most 30 seconds.
+    """
 
     def __init__(
         self,
@@ -179,7 +170,7 @@ class QdrantBase(Counted, VectorIndex):
 
     def __reduce__(self) -> Any:
         options = {"timeout": self.timeout, "retries": self.retries, "pause": self.pause}
-        return _rebuilt, (type(self), self.location, self.name, options)
+        return partial(type(self), **options), (self.location, self.name)  # without the key
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, QdrantBase) and other._identity() == self._identity()
@@ -252,28 +243,26 @@ class QdrantBase(Counted, VectorIndex):
         """
         names = list(dict.fromkeys(map(str, docnos)))
         snapshot = self.snapshot()
-        there = [name for name, number in zip(names, snapshot.look_up(names), strict=True) if number >= 0]
-        if not there:
+        present = [name for name, number in zip(names, snapshot.look_up(names), strict=True) if number >= 0]
+        if not present:
             snapshot.find(names)
         models = self.collection.connection.models
-        for start in range(0, len(there), REMOVED):
-            ids = [point_id(name) for name in there[start : start + REMOVED]]
+        for start in range(0, len(present), REMOVED):
+            ids = [point_id(name) for name in present[start : start + REMOVED]]
             try:
                 snapshot.call("delete", "deleting", points_selector=models.PointIdsList(points=ids), wait=True)
             except (QdrantError, WriteError) as error:
-                left = f"{start} of {len(there)} were removed, and perhaps more; call delete() with the same ids again"
+                left = (
+                    f"{start} of {len(present)} were removed, and perhaps more; call delete() with the same ids again"
+                )
                 raise QdrantError(self.path, f"{error.reason}; {left}", getattr(error, "status", 0)) from error
-        if absent := sorted(set(names).difference(there)):
+        if absent := sorted(set(names).difference(present)):
             text = f"{len(absent)} of {len(names)} ids were not there, perhaps since an earlier call removed them"
             shown = f"{', '.join(map(repr, absent[:5]))}{', …' if len(absent) > 5 else ''}"
             warnings.warn(MathAMRWarning(f"{self.path}: {text}: {shown}; the rest was removed."), stacklevel=2)
 
 
-def _rebuilt(kind: type[QdrantBase], location: str, name: str, options: Mapping[str, Any]) -> QdrantBase:
-    """Construct an index from its pickle, which does not contain the key."""
-    return kind(location, name, **options)
-
-
+@explained
 class QdrantIndex(DocumentVectorIndex, QdrantBase):
     """The vectors of all virtual nodes of each document in a Qdrant collection (MathAMR+, section 3.5.1).
 
@@ -285,20 +274,12 @@ class QdrantIndex(DocumentVectorIndex, QdrantBase):
 
     Called directly, it accepts queries as :meth:`retriever`, rankings as :meth:`scorer` and documents as
     :meth:`vec_loader`.
-
-    Args:
-        location: the URL of a server, or a folder for Qdrant's local mode, which is exact and allows one process at a
-            time.
-        collection: its name, without characters such as ``/`` and ``:``.
-        api_key: of the server; by default the environment variable ``QDRANT_API_KEY``. It is never pickled.
-        timeout: seconds to wait for the answer to a request, and for a peer of a cluster to show what was written.
-        retries: how often a failed request is repeated where that can help, such as after a lost connection.
-        pause: seconds before the first retry; each further one waits twice as long, at most 30 seconds.
     """
 
     indexer = method(QdrantDocumentIndexer)
 
 
+@explained
 class QdrantFormulaIndex(FormulaVectorIndex, QdrantBase):
     """One vector for each formula virtual node in a Qdrant collection, for formula retrieval (ARQMath Task 2).
 
@@ -307,15 +288,6 @@ class QdrantFormulaIndex(FormulaVectorIndex, QdrantBase):
         formulas = QdrantFormulaIndex("http://localhost:6333", "arqmath-formulas")
         (graphs >> model.doc_encoder() >> formulas.indexer()).index(arqmath.get_corpus_iter())
         pipeline = graphs >> model.query_encoder() >> formulas.retriever()
-
-    Args:
-        location: the URL of a server, or a folder for Qdrant's local mode, which is exact and allows one process at a
-            time.
-        collection: its name, without characters such as ``/`` and ``:``.
-        api_key: of the server; by default the environment variable ``QDRANT_API_KEY``. It is never pickled.
-        timeout: seconds to wait for the answer to a request, and for a peer of a cluster to show what was written.
-        retries: how often a failed request is repeated where that can help, such as after a lost connection.
-        pause: seconds before the first retry; each further one waits twice as long, at most 30 seconds.
     """
 
     indexer = method(QdrantFormulaIndexer)

@@ -16,6 +16,7 @@ import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
@@ -68,7 +69,7 @@ def discard(collection: Collection) -> None:
     collection.drop(collection.other_slot(present))
     if present is not None and present.pending:
         collection.remove(present.slot, present.pending)
-        collection.write(present.changed(pending=0, job=""))
+        collection.write(replace(present, pending=0, job=""))
 
 
 class Upload:
@@ -98,7 +99,7 @@ class Upload:
         """Leave out the batches in which every document is stored."""
         present, records = self.collection.read(), iter(stream)
         done = self._completed(present)
-        found = done.changed(pending=done.build) if done else self._interrupted(present)
+        found = replace(done, pending=done.build) if done else self._interrupted(present)
         while some := list(islice(records, batch_size)):
             names = [record["docno"] for record in some]
             prints = {name: f"{row_fingerprint(of):016x}" for name, of in zip(names, some, strict=True)}
@@ -160,7 +161,7 @@ class Upload:
         kept = json.loads(found.job)[0] if found.job else {}
         if kept != self._header:
             raise UnfinishedJobError(self.collection.address, differences(kept, self._header))
-        return found.changed(pending=found.pending or found.build)
+        return replace(found, pending=found.pending or found.build)
 
     def _extended(self, present: CollectionMeta | None) -> CollectionMeta | None:
         """Return the collection to add to; ``None`` where a new one is filled, as one without a width needs."""
@@ -202,7 +203,7 @@ class Upload:
             build = present.build if present is not None else 0
             meta = self._base or CollectionMeta(slot, self.collection.layout, width, None, _UNIT, build, keep=keep)
             job = json.dumps([self._header, model]) if self._header is not None else ""
-            self.meta = meta.changed(pending=meta.pending or meta.build + 1, job=job)
+            self.meta = replace(meta, pending=meta.pending or meta.build + 1, job=job)
         self._prepare(options)
         try:
             for batch in _batches(chain([] if first is None else [first], entries)):
@@ -240,7 +241,7 @@ class Upload:
         offsets: Numbers = np.cumsum([0, *(len(entry.rows) for entry in batch)], dtype=np.int64)
         norm = check_values(np.concatenate([entry.rows for entry in batch]), offsets, batch)
         if norm > self.meta.max_norm:
-            self.meta = self.meta.changed(max_norm=norm)
+            self.meta = replace(self.meta, max_norm=norm)
             self.collection.write(self.meta)
         if new := self._new(batch):
             models = self.collection.connection.models
@@ -302,8 +303,8 @@ class Upload:
         if there != known:
             reason = f"it contains {there} points of {known}; did another process write it? Run the indexer again"
             raise QdrantError(self.collection.address, reason)
-        self.meta = self.meta.changed(model=model, build=number, pending=0, done=self.meta.job)
-        done = self.meta.changed(job="")
+        self.meta = replace(self.meta, model=model, build=number, pending=0, done=self.meta.job)
+        done = replace(self.meta, job="")
         if self._base is not None:
             self.collection.write(done)
             self.collection.seen = done.build
@@ -319,7 +320,7 @@ class Upload:
         """Remove the stored points; a new collection with them, unless readers see it already."""
         if self._base is not None:
             self.collection.remove(self.meta.slot, self._base.pending or self._base.build + 1)
-            self.collection.write(self.meta.changed(pending=0, job=""))
+            self.collection.write(replace(self.meta, pending=0, job=""))
             return
         present = self.collection.read()
         if present is None or present.slot != self.meta.slot:

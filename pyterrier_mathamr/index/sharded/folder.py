@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pyterrier_mathamr.index.errors import EmbeddingError, check_model
 from pyterrier_mathamr.index.indexes import MathAMRIndex
-from pyterrier_mathamr.index.search.folder import FolderSnapshot
+from pyterrier_mathamr.index.parts import IndexMeta
 from pyterrier_mathamr.store import (
     META,
     DamagedError,
@@ -34,8 +35,6 @@ from pyterrier_mathamr.store import (
     writer_lock,
     writing,
 )
-
-from .snapshot import joint_meta
 
 PARTS = Kind("sharded_index", 1, rebuild="mathamr index GRAPHS MODEL -o {path} --parts N")
 PART = re.compile(r"part-[0-9]{6,12}")
@@ -64,9 +63,19 @@ def read_parts(path: Path) -> list[PartRecord]:
     return parts
 
 
-def write_parts(path: Path, parts: Sequence[PartRecord]) -> None:
-    """Write the manifest, durably and in one step."""
-    write_details(path, PARTS, sum(part.documents for part in parts), {"parts": [asdict(part) for part in parts]})
+def joint_meta(paths: Sequence[Path], metas: Sequence[IndexMeta]) -> IndexMeta:
+    """Combine the descriptions of some parts; an empty part has none."""
+    filled = [(path, meta) for path, meta in zip(paths, metas, strict=True) if meta.dimensions]
+    for path, meta in filled[1:]:
+        if meta.dimensions != filled[0][1].dimensions:
+            other = f"but {filled[0][0]} has {filled[0][1].dimensions}"
+            raise EmbeddingError(str(path), f"its rows have {meta.dimensions} dimensions, {other}")
+    models = [(path, meta.model) for path, meta in zip(paths, metas, strict=True) if meta.model]
+    for path, model in models[1:]:
+        check_model(path, model, models[0][1])
+    width, dtype = (filled[0][1].dimensions, filled[0][1].dtype) if filled else (0, "float32")
+    keep = dict.fromkeys(name for meta in metas for name in meta.keep)
+    return IndexMeta(width, models[0][1] if models else None, dtype, tuple(keep))
 
 
 def join_parts(path: Path, names: Sequence[str] | None = None) -> None:
@@ -78,20 +87,14 @@ def join_parts(path: Path, names: Sequence[str] | None = None) -> None:
     if not parts:
         raise NotBuiltError(path, "there is no part-000000 here, nor any other part of an index")
     joint_meta([part.path for part in parts], [part.meta for part in parts])
-    _check_distinct(path, parts)
+    hashes = np.sort(np.concatenate([_hash(part) for part in parts]))  # eight bytes of memory for each document
+    if len(equal := hashes[1:][hashes[1:] == hashes[:-1]]):
+        times = Counter(docno for part in parts for docno in part if _hash([docno])[0] in equal)
+        if twice := sorted(docno for docno, count in times.items() if count > 1):
+            raise DuplicateIdError(path, twice)
     with writing(path):
-        write_parts(path, [PartRecord(part.path.name, part.identity, len(part)) for part in parts])
-
-
-def _check_distinct(path: Path, parts: Sequence[FolderSnapshot]) -> None:
-    """Raise an error for a document in two parts, with eight bytes of memory for each document."""
-    together = np.sort(np.concatenate([_hash(part) for part in parts]))
-    equal = together[1:][together[1:] == together[:-1]]
-    if not len(equal):
-        return
-    times = Counter(docno for part in parts for docno in part if _hash([docno])[0] in equal)
-    if twice := sorted(docno for docno, count in times.items() if count > 1):
-        raise DuplicateIdError(path, twice)
+        records = [asdict(PartRecord(part.path.name, part.identity, len(part))) for part in parts]
+        write_details(path, PARTS, sum(map(len, parts)), {"parts": records})
 
 
 def _hash(docnos: Iterable[str]) -> npt.NDArray[np.uint64]:
@@ -108,13 +111,10 @@ def filling(
     path: Path, parts: int, fingerprint: Mapping[str, Any], *, fresh: bool = False
 ) -> Iterator[list[MathAMRIndex]]:
     """Build the parts of an index, and make them the index in one step at the end of the block."""
-    path = path.absolute()
+    path, fingerprint = path.absolute(), {**fingerprint, "parts": parts}
     with writer_lock(path):
         with writing(path):
-            old = _standing(path)
-            names = None if fresh else _unfinished(path, {**fingerprint, "parts": parts}, old)
-            if names is None:
-                names = _begin(path, old, parts, fingerprint)
+            names = _parts_to_fill(path, fingerprint, fresh)
         yield [MathAMRIndex(path / name) for name in names]
         join_parts(path, names)
         with writing(path):
@@ -122,39 +122,28 @@ def filling(
             _clean(path, names)
 
 
-def _standing(path: Path) -> list[str]:
-    """Return the parts of the index that exists."""
+def _parts_to_fill(path: Path, fingerprint: Mapping[str, Any], fresh: bool) -> list[str]:
+    """Return the names of the parts of a job: of one that was stopped, or of a new one, whose note is written."""
+    old: list[str] = []  # the parts of the index that exists
     if (path / META).exists():
-        return [part.name for part in read_parts(path)]
-    if path.is_file():
+        old = [part.name for part in read_parts(path)]
+    elif path.is_file():
         raise OtherArtifactError(path, "it is a file, not an index in parts")
-    foreign = [entry.name for entry in path.glob("[!.]*") if entry.name != NOTE and not PART.fullmatch(entry.name)]
-    if foreign:
+    elif foreign := [file.name for file in path.glob("[!.]*") if file.name != NOTE and not PART.fullmatch(file.name)]:
         raise OtherArtifactError(path, f"it has no {META}, and {foreign[0]!r:.80}, which is not a part of an index")
-    return []
-
-
-def _unfinished(path: Path, fingerprint: Mapping[str, Any], old: Sequence[str]) -> list[str] | None:
-    """Return the names of the parts of a job that was stopped, ``None`` where there is none."""
-    if not (path / NOTE).exists():
-        return None
-    note = read_signed(path / NOTE)
-    names: list[str] = note["names"]
-    if names == old:  # killed after the manifest had named them
-        return None
-    if different := differences(note["fingerprint"], dict(fingerprint)):
-        raise UnfinishedJobError(path, different)
-    return names
-
-
-def _begin(path: Path, old: Sequence[str], parts: int, fingerprint: Mapping[str, Any]) -> list[str]:
-    """Remove files that no manifest names, and write the note of a new job."""
+    if (path / NOTE).exists() and not fresh:
+        note = read_signed(path / NOTE)
+        stopped: list[str] = note["names"]
+        if stopped != old:  # otherwise it was killed after the manifest had named them
+            if different := differences(note["fingerprint"], dict(fingerprint)):
+                raise UnfinishedJobError(path, different)
+            return stopped
     path.mkdir(parents=True, exist_ok=True)
     (path / NOTE).unlink(missing_ok=True)
     _clean(path, old)
     first = 1 + max((int(name.removeprefix("part-")) for name in old), default=-1)
-    names = [f"part-{number:06d}" for number in range(first, first + parts)]
-    replace_file(path / NOTE, signed({"fingerprint": {**fingerprint, "parts": parts}, "names": names}))
+    names = [f"part-{first + number:06d}" for number in range(fingerprint["parts"])]
+    replace_file(path / NOTE, signed({"fingerprint": dict(fingerprint), "names": names}))
     return names
 
 

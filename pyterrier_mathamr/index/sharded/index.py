@@ -1,29 +1,158 @@
-"""``ShardedIndex``: several indexes of documents searched as one."""
+"""``ShardedIndex``: several indexes of documents searched as one, and the state of all parts as they were opened.
+
+Each part finds its best ``k``; the best ``k`` of these are the best of all. The score of a document is computed from
+its own rows only, so it is the score that one index of all documents gives. Approximate search finds other documents in
+parts than in one index, and is refused.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
+import numpy as np
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import Counted, counted, size_of
+from pyterrier_mathamr._common.frames import best_places
 from pyterrier_mathamr._common.parameters import COUNT, artifact_name, between
 from pyterrier_mathamr._common.running.processes import Processes
 from pyterrier_mathamr._common.running.ray_cluster import RayCluster
+from pyterrier_mathamr.index.backend import Backend, ExactScores, Field, Hits, How, Numbers, QueryBatch, Rows, evenly
 from pyterrier_mathamr.index.errors import MathAMRIndexError, parts_error
 from pyterrier_mathamr.index.indexes import DocumentVectorIndex, MathAMRIndex, example_documents, example_folder
-from pyterrier_mathamr.index.parts import DType, described_rows
-from pyterrier_mathamr.store import META, PACKAGE, StoreError
+from pyterrier_mathamr.index.parts import DType, Entry, described_rows, read_entries
+from pyterrier_mathamr.store import META, PACKAGE, DuplicateIdError, StoreError, ranges
 
-from .folder import PARTS, join_parts, read_parts
-from .places import CHANGED, ActorPlace, ClusterNodes, PartReaders, Place, Places, ProcessPlace
-from .snapshot import ShardedSnapshot
+from .folder import PARTS, join_parts, joint_meta, read_parts
+from .places import CHANGED, ActorPlace, ClusterNodes, PartReaders, PartState, Place, Places, ProcessPlace
+
+
+class ShardedSnapshot(Backend):
+    """A :class:`~..backend.Backend` whose parts are elsewhere; documents are numbered from 0 through all of them."""
+
+    def __init__(self, path: Path, paths: Sequence[Path], places: Places) -> None:
+        self.path, self._places = path, places
+        states = places.ask("state", dict.fromkeys(range(len(paths)), ()))
+        self.states: list[PartState] = [states[number] for number in range(len(paths))]
+        self.bases: Numbers = np.cumsum([0, *(state.numbers for state in self.states)], dtype=np.int64)
+        self.meta = joint_meta(paths, [state.meta for state in self.states])
+        self._docnos: dict[int, str] = {}  # of the documents that were found
+
+    @property
+    def identity(self) -> str:
+        """The identities of all parts."""
+        return " ".join(state.identity for state in self.states)
+
+    def __len__(self) -> int:
+        return sum(state.documents for state in self.states)
+
+    def select(self, queries: QueryBatch, k: int, field: Field, how: How) -> list[Hits]:
+        """Find the best ``k`` documents of each query: the best of each part, merged, ties by docno."""
+        among = [self._by_part(numbers) for numbers in queries.among or ()]
+        asked = [queries] * len(self.states)
+        for part in range(len(self.states) if among else 0):
+            asked[part] = replace(queries, among=tuple(of_parts[part][1] for of_parts in among))
+        answers = self._ask("select", {part: (of_part, k, field, how) for part, of_part in enumerate(asked)})
+        merged = []
+        for query in range(len(queries)):
+            of_parts = [(self.bases[part], *answer[query]) for part, answer in answers.items()]
+            numbers = np.concatenate([hits.numbers + base for base, hits, _ in of_parts])
+            scores = np.concatenate([hits.scores for _, hits, _ in of_parts])
+            docnos = np.array([docno for _, _, texts in of_parts for docno in texts], dtype=object)
+            best = best_places(scores, k, lambda places, docnos=docnos: docnos[places].tolist())
+            names = dict(zip(numbers[best].tolist(), docnos[best].tolist(), strict=True))
+            if len(set(names.values())) < len(names):
+                ordered = sorted(names.values())
+                raise DuplicateIdError(self.path, [one for one, other in pairwise(ordered) if one == other])
+            self._docnos |= names
+            merged.append(Hits(numbers[best], scores[best]))
+        return merged
+
+    def score(self, queries: QueryBatch, numbers: Sequence[Numbers], field: Field) -> list[ExactScores]:
+        """Score some documents of each query, in any order: float64 for each."""
+        scores = [np.empty(len(wanted)) for wanted in numbers]
+        split = [self._by_part(wanted) for wanted in numbers]
+        wanted_of = {part: [of_parts[part][1] for of_parts in split] for part in range(len(self.states))}
+        answers = self._ask(
+            "score", {part: (queries, wanted, field) for part, wanted in wanted_of.items() if any(map(len, wanted))}
+        )
+        for part, of_queries in answers.items():
+            for of_query, of_parts, of_part in zip(scores, split, of_queries, strict=True):
+                of_query[of_parts[part][0]] = of_part
+        return scores
+
+    def sample(self, count: int) -> Numbers:
+        """Return so many documents, evenly spread in the order of indexing, part after part."""
+        return evenly(np.concatenate(self._orders()), count)
+
+    def look_up(self, docnos: Sequence[str]) -> Numbers:
+        """Look up the number of each document: -1 for one that is in no part."""
+        numbers = np.full(len(docnos), -1, dtype=np.int64)
+        for part, local in self._ask("look_up", dict.fromkeys(range(len(self.states)), (list(docnos),))).items():
+            inside = local >= 0
+            if (twice := np.flatnonzero(inside & (numbers >= 0))).size:
+                raise DuplicateIdError(self.path, [docnos[i] for i in twice.tolist()])
+            numbers[inside] = local[inside] + self.bases[part]
+        return numbers
+
+    def texts(self, name: str, numbers: Numbers) -> list[str]:
+        """Return one text (``docno``, ``formula_ids`` or ``kept``) of each document."""
+        wanted = numbers.tolist()
+        if name == "docno" and all(number in self._docnos for number in wanted):
+            return [self._docnos[number] for number in wanted]
+        texts = np.empty(len(numbers), dtype=object)
+        split = self._by_part(numbers)
+        for part, of_part in self._ask("texts", {p: (name, local) for p, (_, local) in _filled(split)}).items():
+            texts[split[part][0]] = of_part
+        return list(texts)
+
+    def rows(self, numbers: Numbers, field: Field = "all") -> tuple[Rows, Numbers]:
+        """Return the vectors of some documents end to end, and their offsets."""
+        split = self._by_part(numbers)
+        answers = self._ask("rows", {part: (local, field) for part, (_, local) in _filled(split)})
+        lengths = np.zeros(len(numbers), dtype=np.int64)
+        for part, (_, offsets) in answers.items():
+            lengths[split[part][0]] = np.diff(offsets)
+        ends = np.cumsum([0, *lengths.tolist()], dtype=np.int64)
+        gathered = np.empty((int(ends[-1]), self.meta.dimensions), dtype=np.float32)
+        for part, (rows, _) in answers.items():
+            places = split[part][0]
+            gathered[ranges(ends[places], lengths[places])] = rows
+        return gathered, ends
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield every document in the order of indexing, part after part."""
+        for numbers in self._orders():
+            yield from read_entries(self, "documents", numbers)
+
+    def _orders(self) -> list[Numbers]:
+        """Return the documents of each part in the order of indexing."""
+        orders = self._ask("in_order", dict.fromkeys(range(len(self.states)), ()))
+        return [orders[part] + base for part, base in enumerate(self.bases[:-1].tolist())]
+
+    def _by_part(self, numbers: Numbers) -> list[tuple[Numbers, Numbers]]:
+        """Return for each part the places in ``numbers`` of its documents, and their numbers in it, ascending."""
+        order = np.argsort(numbers, kind="stable")
+        cuts = np.searchsorted(numbers[order], self.bases).tolist()
+        places = [order[first:last] for first, last in pairwise(cuts)]
+        return [(of_part, numbers[of_part] - base) for of_part, base in zip(places, self.bases[:-1], strict=True)]
+
+    def _ask(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
+        """Ask some parts, each of which must be in the state that was opened."""
+        return self._places.ask(method, {part: (self.states[part].identity, *of) for part, of in arguments.items()})
+
+
+def _filled(split: Sequence[tuple[Numbers, Numbers]]) -> Iterator[tuple[int, tuple[Numbers, Numbers]]]:
+    """Enumerate the parts that have some of the documents."""
+    return ((part, of_part) for part, of_part in enumerate(split) if len(of_part[0]))
 
 
 class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[misc]

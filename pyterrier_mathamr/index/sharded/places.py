@@ -29,7 +29,6 @@ from pyterrier_mathamr._common.running.ray_cluster import RayCluster, node_name,
 from pyterrier_mathamr._common.running.variables import variables_of_worker
 from pyterrier_mathamr._common.running.worker import Worker, WorkerDiedError
 from pyterrier_mathamr._version import __version__
-from pyterrier_mathamr.index.backend import Field, Hits, How, QueryBatch
 from pyterrier_mathamr.index.errors import parts_error
 from pyterrier_mathamr.index.indexes import MathAMRIndex
 from pyterrier_mathamr.index.parts import IndexMeta
@@ -108,14 +107,8 @@ class PartReaders:
             return PartState(snapshot.identity, int(snapshot.bases[-1]), len(snapshot), snapshot.meta, size)
         if snapshot.identity != identity:
             raise parts_error([snapshot.path], CHANGED)
-        return _best(snapshot, *arguments) if method == "best" else getattr(snapshot, method)(*arguments)
-
-
-def _best(
-    snapshot: FolderSnapshot, queries: QueryBatch, k: int, field: Field, how: How
-) -> list[tuple[Hits, list[str]]]:
-    """Find the best ``k`` documents of each query, with their docnos."""
-    return [(hits, snapshot.texts("docno", hits.numbers)) for hits in snapshot.select(queries, k, field, how)]
+        answer = getattr(snapshot, method)(*arguments)
+        return [(hits, snapshot.texts("docno", hits.numbers)) for hits in answer] if method == "select" else answer
 
 
 def _portable(error: Exception, path: Path) -> Exception:
@@ -245,13 +238,25 @@ class ClusterNodes:
         self._choosing = threading.Lock()
 
     def choose(self, path: Path) -> str:
-        """Choose a node where a part lies, and count it there."""
-        there = self._where(path)
-        if not there:
-            alive = sum(node["Alive"] for node in self.ray.nodes())
-            raise NotBuiltError(path, f"none of the {alive} nodes of {self.cluster.address} has a finished index there")
+        """Choose a node where a part lies, the one with the fewest parts, and count it there."""
+        ray = self.ray
+        task = ray.remote(num_cpus=0, max_retries=0)(_is_index)
+        nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+        asked = {task.options(scheduling_strategy=_on_node(node)).remote(str(path)): node for node in nodes}
+        having: list[str] = []
+        waiting = list(asked)
+        while waiting:
+            ready, waiting = ray.wait(waiting, num_returns=1, timeout=_ASKED if having else None)
+            if not ready:
+                break
+            with suppress(ray.exceptions.RayError):  # a node that ended meanwhile
+                if ray.get(ready[0]):
+                    having.append(asked[ready[0]])
+        if not having:
+            reason = f"none of the {len(nodes)} nodes of {self.cluster.address} has a finished index there"
+            raise NotBuiltError(path, reason)
         with self._choosing:
-            node = min(there, key=lambda node: (self._parts[node], node))
+            node = min(having, key=lambda node: (self._parts[node], node))
             self._parts[node] += 1
         return node
 
@@ -259,23 +264,6 @@ class ClusterNodes:
         """Count a part less on a node."""
         with self._choosing:
             self._parts[node] -= 1
-
-    def _where(self, path: Path) -> list[str]:
-        """Return the nodes that have a part."""
-        ray = self.ray
-        task = ray.remote(num_cpus=0, max_retries=0)(_is_index)
-        nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
-        asked = {task.options(scheduling_strategy=_on_node(node)).remote(str(path)): node for node in nodes}
-        there: list[str] = []
-        waiting = list(asked)
-        while waiting:
-            ready, waiting = ray.wait(waiting, num_returns=1, timeout=_ASKED if there else None)
-            if not ready:
-                break
-            with suppress(ray.exceptions.RayError):  # a node that ended meanwhile
-                if ray.get(ready[0]):
-                    there.append(asked[ready[0]])
-        return there
 
 
 def _is_index(path: str) -> bool:
