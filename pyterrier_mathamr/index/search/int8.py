@@ -338,7 +338,8 @@ class CodeScan:
         asked[:columns, : coded.codes.shape[1]] = coded.codes
         self.asked = torch.from_numpy(asked).to(codes.device).T  # [d, T]
         self.asked_twice = None
-        if not padded and self.columns <= _ALIGNED and two_rows_pay(width):
+        whole = codes.dtype == torch.int8  # of packed rows side by side, the halves would not be side by side
+        if whole and not padded and self.columns <= _ALIGNED and two_rows_pay(width):
             self.asked_twice = torch.from_numpy(np.kron(np.eye(2, dtype=np.int8), asked)).T  # [2 d, 2 T]
         factors = np.zeros((len(queries), self.columns), dtype=np.float32)
         for query, (start, end) in enumerate(pairwise(queries.offsets.tolist())):
