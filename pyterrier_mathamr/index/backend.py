@@ -310,8 +310,8 @@ class IndexDescription(Protocol):
 class Backend(Protocol):
     """The state of an index when it was opened. Documents have numbers, which are valid within it only.
 
-    There are three: a folder (:mod:`.search.folder`), parts elsewhere (:mod:`.sharded.index`) and a Qdrant
-    collection (:mod:`.qdrant.snapshot`).
+    There are three: a folder (:mod:`.search.folder`), parts elsewhere (:mod:`.sharded`) and a Qdrant
+    collection (:mod:`.qdrant.index`).
     """
 
     path: Path | str

@@ -47,8 +47,7 @@ from . import indexing
 from .indexes import MathAMRFormulaIndex, MathAMRIndex
 from .indexing import ArtifactIndexer, Build, Corpus, DocumentIndexer, Encode, document_posts
 from .parts import DOCUMENTS, DType, part_content
-from .sharded.folder import filling
-from .sharded.index import ShardedIndex
+from .sharded import ShardedIndex, filling
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.model import MathAMR  # loads torch

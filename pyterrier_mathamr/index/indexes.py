@@ -14,7 +14,6 @@ import atexit
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -32,8 +31,7 @@ from pyterrier_mathamr._common.transformers import HELP_URL, Composing, Leaf, Tr
 from pyterrier_mathamr.explain import Explanation, QueryRow
 from pyterrier_mathamr.store import OtherArtifactError, StoredArtifact
 
-from .adaptive import GAR, LADR
-from .corpus_graph import build_corpus_graph
+from .adaptive import GAR, LADR, build_corpus_graph
 from .errors import check_model
 from .indexing import Build, Corpus, DocumentIndexer, FormulaIndexer, IndexPost
 from .parts import DOCUMENTS, DTYPES, FORMULAS, DType, Entry, Layout, described_rows, stored_formula_ids
@@ -195,12 +193,14 @@ class DocumentVectorIndex(VectorIndex):
             yield {"docno": docno, "doc_embs": entry.rows, **known, **kept_columns(entry.kept)}
 
 
-@dataclass(eq=False, repr=False)
 class _ByColumns(IndexTransformer):
     """An index of documents as a stage: retriever, scorer or vector loader, by the columns of a frame."""
 
     checks: ClassVar[Mapping[str, Rule]] = {"num_results": COUNT.or_none()}
-    num_results: int | None = None
+
+    def __init__(self, index: Any, num_results: int | None = None) -> None:
+        super().__init__(index)
+        self.num_results = num_results
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Pass a frame on to the transformer that its columns call for."""

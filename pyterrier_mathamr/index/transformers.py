@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -75,7 +75,6 @@ def check_device(device: object) -> str | None:
     return device
 
 
-@dataclass(eq=False, repr=False)
 class IndexTransformer(Leaf, Transformer):
     """A transformer over an index, which is opened when the first row comes.
 
@@ -83,7 +82,6 @@ class IndexTransformer(Leaf, Transformer):
         index: the index.
     """
 
-    index: Any
     checks: ClassVar[Mapping[str, Rule]] = {
         "num_results": COUNT,
         "batch_size": COUNT,
@@ -92,6 +90,10 @@ class IndexTransformer(Leaf, Transformer):
         "hnsw_ef": COUNT,
         "exact": FLAG,
     }
+
+    def __init__(self, index: Any) -> None:
+        super().__init__()
+        self.index = index
 
     def __setattr__(self, name: str, value: object) -> None:
         if name == "device":
@@ -118,6 +120,20 @@ class Scoring(IndexTransformer):
     """The common part of retrievers and the scorer: reading queries, and explaining a score."""
 
     needs: ClassVar[tuple[str, ...]] = ("query_embs",)
+
+    def __init__(
+        self,
+        index: Any,
+        exact: bool = True,
+        subset: Any = None,
+        where: str | None = None,
+        verbose: bool = False,
+        batch_size: int = 128,
+        device: str | None = None,
+    ) -> None:
+        super().__init__(index)
+        self.exact, self.subset, self.where = exact, subset, where
+        self.verbose, self.batch_size, self.device = verbose, batch_size, device
 
     @property
     def field(self) -> Field:
@@ -172,7 +188,6 @@ class Strategy(NamedTuple):
     rank: Field
 
 
-@dataclass(eq=False, repr=False)
 class IndexRetriever(Scoring):
     """Queries in, a ranking out; subclasses state their strategy.
 
@@ -192,18 +207,25 @@ class IndexRetriever(Scoring):
         device: no effect; all retrievers share these options.
     """
 
-    _: KW_ONLY
-    num_results: int = 1000
-    exact: bool = True
-    hnsw_ef: int = 128
-    subset: Docnos | None = None
-    where: str | None = None
-    verbose: bool = False
-    batch_size: int = 128
-    device: str | None = None
     strategy: ClassVar[Strategy]
     gives: ClassVar[tuple[str, ...]] = ("docno",)
     """The texts of an entry that become columns."""
+
+    def __init__(
+        self,
+        index: Any,
+        *,
+        num_results: int = 1000,
+        exact: bool = True,
+        hnsw_ef: int = 128,
+        subset: Docnos | None = None,
+        where: str | None = None,
+        verbose: bool = False,
+        batch_size: int = 128,
+        device: str | None = None,
+    ) -> None:
+        super().__init__(index, exact, subset, where, verbose, batch_size, device)
+        self.num_results, self.hnsw_ef = num_results, hnsw_ef
 
     @property
     def field(self) -> Field:
@@ -221,8 +243,8 @@ class IndexRetriever(Scoring):
         asked = self.read(queries, backend)
         if self.where is not None:
             check_where(self.where, backend)
-        if (subset := Subset.of(self.subset)) is not None:
-            asked = replace(asked, among=subset.numbers(backend, asked.qids))
+        if self.subset is not None:
+            asked = replace(asked, among=self.subset.numbers(backend, asked.qids))
         hits: dict[str, Hits] = {}
         for batch in progress(asked.of_size(self.batch_size), self.label, "batches", verbose=self.verbose):
             hits.update(zip(batch.qids, self.best(batch, backend), strict=True))
@@ -282,7 +304,6 @@ class FormulaVectorRetriever(SingleVectorRetriever):
 
 
 @explained
-@dataclass(eq=False, repr=False)
 class DocVNRetriever(IndexRetriever):
     """Selects candidates by the VIRTUAL_DOCUMENT and ranks them by exact MaxSim over all rows.
 
@@ -305,13 +326,29 @@ class DocVNRetriever(IndexRetriever):
 
     label = "MathAMR doc-VN"
     strategy = Strategy(select="doc", rank="all")
-    candidates: int = 5000
-    _: KW_ONLY
-    normalise: bool = False
+
+    def __init__(
+        self,
+        index: Any,
+        candidates: int = 5000,
+        *,
+        num_results: int = 1000,
+        exact: bool = True,
+        hnsw_ef: int = 128,
+        normalise: bool = False,
+        subset: Docnos | None = None,
+        where: str | None = None,
+        verbose: bool = False,
+        batch_size: int = 128,
+        device: str | None = None,
+    ) -> None:
+        shared: dict[str, Any] = {"verbose": verbose, "batch_size": batch_size, "device": device}
+        shared |= {"subset": subset, "where": where}
+        super().__init__(index, num_results=num_results, exact=exact, hnsw_ef=hnsw_ef, **shared)
+        self.candidates, self.normalise = candidates, normalise
 
 
 @explained
-@dataclass(eq=False, repr=False)
 class ColBERTRetriever(IndexRetriever):
     """Ranks documents by MaxSim, S(Q, D) = Σᵢ maxⱼ qᵢ · dⱼ (eq. 3.4).
 
@@ -336,12 +373,28 @@ class ColBERTRetriever(IndexRetriever):
 
     label = "MathAMR ColBERT"
     strategy = Strategy(select="all", rank="all")
-    _: KW_ONLY
-    hits: int = 128
-    normalise: bool = False
+
+    def __init__(
+        self,
+        index: Any,
+        *,
+        num_results: int = 1000,
+        exact: bool = True,
+        hits: int = 128,
+        hnsw_ef: int = 128,
+        normalise: bool = False,
+        subset: Docnos | None = None,
+        where: str | None = None,
+        verbose: bool = False,
+        batch_size: int = 128,
+        device: str | None = None,
+    ) -> None:
+        shared: dict[str, Any] = {"verbose": verbose, "batch_size": batch_size, "device": device}
+        shared |= {"subset": subset, "where": where}
+        super().__init__(index, num_results=num_results, exact=exact, hnsw_ef=hnsw_ef, **shared)
+        self.hits, self.normalise = hits, normalise
 
 
-@dataclass(eq=False, repr=False)
 class MaxSimScorer(Scoring):
     """Scores each document of a ranking by exact MaxSim (eq. 3.4) with the vectors of the index.
 
@@ -377,16 +430,23 @@ class MaxSimScorer(Scoring):
         "exact": Rule("True: a scorer knows no approximation", lambda value: value is True),
         "vectors": Rule("'all' or 'document'", lambda value: value in ("all", "document")),
     }
-    _: KW_ONLY
-    num_results: int | None = None
-    vectors: Literal["all", "document"] = "all"
-    exact: bool = True
-    normalise: bool = False
-    subset: Docnos | None = None
-    where: str | None = None
-    verbose: bool = False
-    batch_size: int = 128
-    device: str | None = None
+
+    def __init__(
+        self,
+        index: Any,
+        *,
+        num_results: int | None = None,
+        vectors: Literal["all", "document"] = "all",
+        exact: bool = True,
+        normalise: bool = False,
+        subset: Docnos | None = None,
+        where: str | None = None,
+        verbose: bool = False,
+        batch_size: int = 128,
+        device: str | None = None,
+    ) -> None:
+        super().__init__(index, exact, subset, where, verbose, batch_size, device)
+        self.num_results, self.vectors, self.normalise = num_results, vectors, normalise
 
     @property
     def field(self) -> Field:
@@ -409,8 +469,8 @@ class MaxSimScorer(Scoring):
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
         backend: Backend = self.index.snapshot()
-        if (subset := Subset.of(self.subset)) is not None:
-            inp = inp[subset.has(list(map(str, inp["qid"])), list(map(str, inp["docno"])))]
+        if self.subset is not None:
+            inp = inp[self.subset.has(list(map(str, inp["qid"])), list(map(str, inp["docno"])))]
         if self.where is not None:
             condition = check_where(self.where, backend)
             kept = backend.texts("kept", backend.find(list(map(str, inp["docno"]))))

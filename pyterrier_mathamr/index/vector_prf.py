@@ -13,8 +13,7 @@ a document contains a center here if one of its rows is about as similar to it (
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -37,7 +36,6 @@ SAMPLE = 1000
 _ROUNDS = 20  # of k-means
 
 
-@dataclass(eq=False, repr=False)
 class VectorPRF(IndexTransformer):
     """Expands queries with rows of the best documents of a ranking (ColBERT-PRF), for a second search by MaxSim.
 
@@ -67,12 +65,19 @@ class VectorPRF(IndexTransformer):
         "fb_beta": between(0),
     }
 
-    _: KW_ONLY
-    fb_docs: int = 3
-    fb_clusters: int = 24
-    fb_embs: int = 10
-    fb_beta: float = 0.05
-    batch_size: int = 128
+    def __init__(
+        self,
+        index: Any,
+        *,
+        fb_docs: int = 3,
+        fb_clusters: int = 24,
+        fb_embs: int = 10,
+        fb_beta: float = 0.05,
+        batch_size: int = 128,
+    ) -> None:
+        super().__init__(index)
+        self.fb_docs, self.fb_clusters, self.fb_embs, self.fb_beta = fb_docs, fb_clusters, fb_embs, fb_beta
+        self.batch_size = batch_size
 
     def compile(self, verbose: bool = False) -> pt.Transformer:
         """Return this stage after a cutoff at the documents that it reads."""

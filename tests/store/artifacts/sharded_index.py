@@ -6,7 +6,7 @@ from _vectors import queries, rows, shown
 
 from pyterrier_mathamr import Processes
 from pyterrier_mathamr.index import ShardedIndex
-from pyterrier_mathamr.index.sharded.folder import filling
+from pyterrier_mathamr.index.sharded import filling
 
 open = ShardedIndex
 MODES = ("create", "overwrite")  # documents are added to a part and removed from it, which test_sharded_folder tries

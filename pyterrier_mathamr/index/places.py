@@ -29,11 +29,12 @@ from pyterrier_mathamr._common.running.ray_cluster import RayCluster, node_name,
 from pyterrier_mathamr._common.running.variables import variables_of_worker
 from pyterrier_mathamr._common.running.worker import Worker, WorkerDiedError
 from pyterrier_mathamr._version import __version__
-from pyterrier_mathamr.index.errors import parts_error
-from pyterrier_mathamr.index.indexes import MathAMRIndex
-from pyterrier_mathamr.index.parts import IndexMeta
-from pyterrier_mathamr.index.search.folder import FolderSnapshot
 from pyterrier_mathamr.store import META, NotBuiltError
+
+from .errors import parts_error
+from .indexes import MathAMRIndex
+from .parts import IndexMeta
+from .search.folder import FolderSnapshot
 
 Arguments = Mapping[int, tuple[Any, ...]]
 """The arguments of a request to each part, by the part's number."""
