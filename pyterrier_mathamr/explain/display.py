@@ -40,15 +40,10 @@ Key = tuple[str, int | str]
 
 
 class ColorGroup(NamedTuple):
-    """The parts of a score that have the same origin in the query.
+    """The parts of a score that have the same origin in the query."""
 
-    Attributes:
-        number: from 1, the greatest contribution first.
-        color: in hexadecimal.
-    """
-
-    number: int
-    color: str
+    number: int  # from 1, the greatest contribution first
+    color: str  # in hexadecimal
 
     @property
     def badge(self) -> str:
@@ -90,13 +85,7 @@ def key_of(part: Part) -> Key | None:
     return ("whole", 0) if part.part == "document" else None
 
 
-def group_of(part: Part, groups: Mapping[Key, ColorGroup]) -> ColorGroup | None:
-    """Return the number and color of a part's origin, if it has them."""
-    key = key_of(part)
-    return None if key is None else groups.get(key)
-
-
-def groups_of(parts: Iterable[Part]) -> dict[Key, ColorGroup]:
+def groups_of(parts: Iterable[Part]) -> dict[Key | None, ColorGroup]:
     """Give a number and a color to the origins in the query that contribute most."""
     totals: dict[Key, float] = defaultdict(float)
     for part in parts:
@@ -109,7 +98,7 @@ def groups_of(parts: Iterable[Part]) -> dict[Key, ColorGroup]:
 def texts_of(explanation: Explanation) -> tuple[str, str]:
     """Write the two texts with each part of the query, and its match, in one color."""
     groups, query, document = groups_of(explanation.rows), TextMarks(), TextMarks()
-    colored = [(group, part) for part in explanation.rows if (group := group_of(part, groups)) is not None]
+    colored = [(group, part) for part in explanation.rows if (group := groups.get(key_of(part))) is not None]
     for group, part in sorted(colored, key=lambda pair: pair[0].number):
         query.add(part.part, part.query_row, part.query, group)
         document.add(part.document_part or part.part, part.document_row, part.document, group)
@@ -261,11 +250,11 @@ def _table(explanation: Explanation, parts: Sequence[Part], digits: int) -> str:
 def _row(
     explanation: Explanation,
     part: Part,
-    groups: Mapping[Key, ColorGroup],
+    groups: Mapping[Key | None, ColorGroup],
     greatest: float,
     digits: int,
 ) -> str:
-    group = group_of(part, groups)
+    group = groups.get(key_of(part))
     color, width = group.color if group else _NO_GROUP, round(_BAR_WIDTH * abs(part.contribution) / greatest)
     ground = color if part.contribution >= 0 else "none"  # a negative part is the outline of a bar
     box = f"width:{width}px;height:.8em;margin-top:.35em;box-sizing:border-box"
