@@ -34,7 +34,6 @@ from pyterrier_mathamr.store import META, NotBuiltError
 from .errors import parts_error
 from .indexes import MathAMRIndex
 from .parts import IndexMeta
-from .search.folder import FolderSnapshot
 
 Arguments = Mapping[int, tuple[Any, ...]]
 """The arguments of a request to each part, by the part's number."""
@@ -89,38 +88,38 @@ class PartReaders:
         self._indexes = {number: MathAMRIndex(path) for number, path in paths.items()}
 
     def call(self, method: str, arguments: Arguments) -> Answers:
-        """Answer for each part."""
-        answers = {}
+        """Answer for each part: describe it, or call a method of its snapshot if it is as the caller knows it.
+
+        Errors of this package are the caller's unchanged, if they can be sent to another process.
+        """
+        answers: dict[int, Any] = {}
         for number, given in arguments.items():
+            path = self.paths[number]
             try:
-                answers[number] = self._answer(self._indexes[number].snapshot(), method, *given)
+                snapshot = self._indexes[number].snapshot()
+                if method == "state":
+                    size = sum(part.meta.size for part in snapshot.parts)
+                    state = snapshot.identity, int(snapshot.bases[-1]), len(snapshot), snapshot.meta, size
+                    answers[number] = PartState(*state)
+                    continue
+                identity, *options = given
+                if snapshot.identity != identity:
+                    raise parts_error([snapshot.path], CHANGED)
+                answers[number] = getattr(snapshot, method)(*options)
+                if method == "select":
+                    answers[number] = [(hits, snapshot.texts("docno", hits.numbers)) for hits in answers[number]]
+            except MathAMRError as error:
+                try:
+                    pickle.loads(pickle.dumps(error))
+                except Exception:
+                    return parts_error([path], str(error))
+                return error
             except Exception as error:
-                return _portable(error, self.paths[number])
+                return parts_error([path], f"{type(error).__name__}: {error!s:.500}")
         return answers
 
     def stop(self) -> None:
         """Nothing runs between requests."""
-
-    def _answer(self, snapshot: FolderSnapshot, method: str, identity: str = "", *arguments: Any) -> Any:
-        """Describe a part, or call a method of its snapshot if it is as the caller knows it."""
-        if method == "state":
-            size = sum(part.meta.size for part in snapshot.parts)
-            return PartState(snapshot.identity, int(snapshot.bases[-1]), len(snapshot), snapshot.meta, size)
-        if snapshot.identity != identity:
-            raise parts_error([snapshot.path], CHANGED)
-        answer = getattr(snapshot, method)(*arguments)
-        return [(hits, snapshot.texts("docno", hits.numbers)) for hits in answer] if method == "select" else answer
-
-
-def _portable(error: Exception, path: Path) -> Exception:
-    """Return the error that the caller sees in another process: this package's unchanged, if they can be sent."""
-    if not isinstance(error, MathAMRError):
-        return parts_error([path], f"{type(error).__name__}: {error!s:.500}")
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return parts_error([path], str(error))
-    return error
 
 
 class Places:
@@ -132,7 +131,7 @@ class Places:
         self._lock = threading.Lock()
 
     def ask(self, method: str, arguments: Arguments) -> dict[int, Any]:
-        """Ask some parts at once."""
+        """Ask some parts at once; an error of one is raised."""
         with self._lock:
             over = threading.Event()
             asked: dict[Future[Answers], Place] = {}
@@ -151,8 +150,7 @@ class Places:
                 raise parts_error(paths, f"no answer within {self.seconds:g} s. {_SLOW}")
             answers: dict[int, Any] = {}
             for future in asked:
-                answer = future.result()
-                if isinstance(answer, Exception):
+                if isinstance(answer := future.result(), Exception):
                     raise answer
                 answers |= answer
             return answers
