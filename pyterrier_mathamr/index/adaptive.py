@@ -328,7 +328,6 @@ class Pool:
     near: bool = True  # whether the last round took documents of the frontier
 
     def unscored(self, docnos: Iterable[str]) -> list[str]:
-        """Return the documents that have no score yet."""
         return [docno for docno in docnos if docno not in self.scores]
 
     def take(self, docnos: Iterable[str]) -> None:
@@ -410,7 +409,6 @@ class AdaptiveRetriever(Scoring):
         return ranking_frame(queries, in_order, docno=partial(backend.texts, "docno"))
 
     def _score(self, batch: QueryBatch, pools: Sequence[Pool], wanted: Sequence[list[str]], backend: Backend) -> None:
-        """Score those documents of each query that have no score yet."""
         unscored = list(map(Pool.unscored, pools, wanted))
         ends = np.cumsum([len(docnos) for docnos in unscored])[:-1]
         known: list[dict[str, int]] = []

@@ -73,7 +73,6 @@ class ScaledRows:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and dimensions."""
         return len(self.codes), self.codes.shape[1] * (1 if self.codes.dtype == np.int8 else 2)
 
     def __len__(self) -> int:
@@ -166,7 +165,6 @@ class QueryBatch:
         return QueryBatch(self.rows[self.offsets[1:] - 1], ones, qids=self.qids, among=self.among)
 
     def part(self, first: int, last: int) -> QueryBatch:
-        """Return the queries from ``first`` to the one before ``last``."""
         offsets = self.offsets[first : last + 1]
         rows = slice(int(offsets[0]), int(offsets[-1]))
         weights = None if self.weights is None else self.weights[rows]
@@ -175,12 +173,7 @@ class QueryBatch:
         return QueryBatch(self.rows[rows], offsets - offsets[0], weights, blends, self.qids[first:last], among)
 
     def of_size(self, queries: int) -> list[QueryBatch]:
-        """Split into parts of at most so many queries."""
         return [self.part(first, min(first + queries, len(self))) for first in range(0, len(self), queries)]
-
-    def each(self) -> list[QueryBatch]:
-        """Return each query by itself."""
-        return self.of_size(1)
 
     def row_weights(self) -> Weights:
         """Return the total weight of an error in each row's products: |wᵢ|, and |a| more for a last row."""
@@ -250,7 +243,6 @@ def batch_of(
 
 
 def need_values(values: Mapping[str, Any], column: str, qids: Iterable[str]) -> None:
-    """Raise an error for queries without a value."""
     if missing := [qid for qid in dict.fromkeys(qids) if qid not in values]:
         raise MissingValueError(column, "qid", missing)
 

@@ -254,7 +254,6 @@ def _write_planned(
     encode: Encode,
     batch_size: int,
 ) -> None:
-    """Have workers write the planned parts that are not done, and publish them."""
     index = indexer._index
     if len(set(docnos)) < len(docnos):
         raise DuplicateIdError(index.path, [name for name, times in Counter(docnos).items() if times > 1])

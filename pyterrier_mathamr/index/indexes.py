@@ -244,7 +244,6 @@ class FormulaVectorIndex(VectorIndex):
 
 
 def merged_model(path: str, indexes: Iterable[VectorIndex]) -> str | None:
-    """Return the model of several indexes that become one."""
     models = [index.model for index in indexes if index.model is not None]
     for other in models[1:]:
         check_model(path, models[0], other)
@@ -278,13 +277,11 @@ class IndexArtifact(StoredArtifact, VectorIndex):
         return cls(example_folder() / "example.mathamr").index(example_documents())
 
     def open_snapshot(self) -> FolderSnapshot:
-        """Open the index."""
         return FolderSnapshot(self.path, self.KIND)
 
-    def snapshot(self) -> FolderSnapshot:
-        """Return the index as it is now; see :meth:`StoredArtifact.snapshot`."""
-        found: FolderSnapshot = super().snapshot()  # type: ignore[assignment]
-        return found
+    if TYPE_CHECKING:
+
+        def snapshot(self) -> FolderSnapshot: ...  # type: ignore[override]
 
     def more_counts(self) -> list[str]:
         """List the number of vectors, deleted ones included, with their width and dtype, and the model."""
@@ -386,7 +383,6 @@ def _model_of(index: Any, model: MathAMR | str | Path | None) -> MathAMR:
 
 @lru_cache(maxsize=1)
 def _opened(name: str) -> MathAMR:
-    """Open a model once for all typed queries."""
     from pyterrier_mathamr.model import MathAMR
 
     return MathAMR.from_pretrained(name)

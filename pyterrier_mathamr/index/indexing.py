@@ -90,7 +90,6 @@ class IndexPost(NamedTuple):
 
 
 def check_rows(docno: str, value: Any) -> Rows:
-    """Convert one document's embeddings to float32 rows."""
     try:
         rows = np.asarray(value)
         if rows.dtype.kind not in "fiu":
@@ -143,7 +142,6 @@ class Corpus:
 
     @property
     def done(self) -> int:
-        """How many documents are done."""
         return len(self._repeated)
 
     def __contains__(self, docno: object) -> bool:
@@ -241,7 +239,6 @@ class Build:
         return self.asked or default_dtype(self.dimensions)
 
     def meta(self) -> IndexMeta:
-        """Describe the index that is built."""
         return IndexMeta(self.dimensions, self.model, self.dtype, self.keep)
 
     def run(self, posts: Iterable[IndexPost]) -> None:
@@ -297,7 +294,6 @@ class Build:
                     yield IndexPost(post.docno, rest)
 
     def _done(self, entries: Sequence[Entry]) -> npt.NDArray[np.bool_]:
-        """Return which entries an earlier run has stored."""
         names = [entry.docno for entry in entries]
         if self.layout == "documents":
             rows = self.job.rows_done(names)
@@ -468,7 +464,6 @@ class ArtifactIndexer(Leaf, Indexer):
             return self.index(records())
 
     def write(self, posts: Iterator[IndexPost], model: str | None) -> None:
-        """Write documents to the index, in one step at the end."""
         fingerprint = self.fingerprint() if self.resume else {}
         with self._index.job(self.mode, fingerprint, resume=self.resume) as job:
             corpus, self._corpus = self._corpus or Corpus(self._index.path, ()), None
@@ -508,7 +503,6 @@ class DocumentIndexer(ArtifactIndexer):
         return [["docno", "doc_embs"]]
 
     def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[IndexPost]:
-        """Convert each document to one entry."""
         return document_posts(stream, self.kept())
 
 
@@ -610,7 +604,6 @@ class Encode:
     encoder: pt.Transformer
 
     def __call__(self, batch: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], Overheard]:
-        """Return the records of the batch with their vectors, and the warnings on the way."""
         with overheard() as warned:
             frame = self.encoder.transform(pd.DataFrame(list(batch)))
         read = [name for name in frame.columns if name in _READ]

@@ -78,7 +78,6 @@ class Entry:
 
     @property
     def docno(self) -> str:
-        """The docno, or the formula id."""
         return self.texts[0]
 
 
@@ -134,7 +133,6 @@ def part_content(
 
 
 def merge(layout: Layout, parts: Sequence[StoredPart]) -> Content:
-    """Lay out the entries of several parts as one, without the deleted ones."""
     together = VectorParts(parts)
     sources = [part["sources"] for part in parts]
     if any(len(of_part) == 0 for of_part in sources) or any(len(part.deleted) for part in parts):
@@ -145,7 +143,6 @@ def merge(layout: Layout, parts: Sequence[StoredPart]) -> Content:
 
 
 def stored_as(part: StoredPart) -> tuple[DType, int]:
-    """Return how the rows of a part are stored, and their width."""
     rows = part["rows"]
     if rows.dtype == np.uint8:
         return "int4", 2 * rows.shape[1]
@@ -237,7 +234,6 @@ class IndexMeta:
 
     @classmethod
     def read(cls, details: Mapping[str, Any], path: Path) -> IndexMeta:
-        """Read the details of the manifest."""
         dimensions, name = detail(details, "dimensions", int, path), detail(details, "dtype", str, path)
         model = None if details.get("model") is None else detail(details, "model", str, path)
         dtype = next((known for known in DTYPES if known == name), None)
@@ -276,7 +272,6 @@ class Shard:
 
     @cached_property
     def rows(self) -> StoredRows:
-        """The vectors of all documents as stored."""
         rows: Array = self.part["rows"]
         if self.dtype not in CODES:
             return rows
@@ -319,7 +314,6 @@ class Shard:
         return Coding(codes, scales, bounds)
 
     def live_rows(self, field: Field) -> StoredRows:
-        """Return the vectors of one field without deleted documents."""
         rows, offsets = self.field(field)
         if not len(self.part.deleted):
             return rows
@@ -333,7 +327,6 @@ class Shard:
         return order[self.part.alive[order]]
 
     def texts(self, name: str, documents: Numbers) -> list[str]:
-        """Return one text (``docno``, ``post_id`` …) of some documents."""
         if name == "docno":
             return self.part.ids.texts(documents)
         if name == "kept" and name not in self.part:
@@ -351,7 +344,6 @@ class VectorParts(Parts):
 
     @cached_property
     def shards(self) -> tuple[Shard, ...]:
-        """The parts."""
         return tuple(map(Shard, self.parts))
 
     @cached_property
@@ -359,23 +351,20 @@ class VectorParts(Parts):
         """The length of the longest row, rounded up."""
         return max((shard.max_norm for shard in self.shards), default=0.0)
 
-    def _by_shard(self, numbers: Numbers) -> Iterator[tuple[Shard, Numbers, Numbers]]:
-        """Return each shard with some of the documents, their places in ``numbers``, and their numbers in the shard."""
-        shard_of = dict(zip(self.parts, self.shards, strict=True))
-        return ((shard_of[part], places, local) for part, places, local in self.by_part(numbers))
+    @cached_property
+    def _shard_of(self) -> dict[StoredPart, Shard]:
+        return dict(zip(self.parts, self.shards, strict=True))
 
     def texts(self, name: str, numbers: Numbers) -> list[str]:
-        """Return one text (``docno``, ``post_id`` …) of each document."""
         texts = np.empty(len(numbers), dtype=object)
-        for shard, places, local in self._by_shard(numbers):
-            texts[places] = shard.texts(name, local)
+        for part, places, local in self.by_part(numbers):
+            texts[places] = self._shard_of[part].texts(name, local)
         return list(texts)
 
     def lengths(self, numbers: Numbers, field: Field = "all") -> Numbers:
-        """Return the number of rows of each document in one field: int64 ``[m]``."""
         lengths = np.empty(len(numbers), dtype=np.int64)
-        for shard, places, local in self._by_shard(numbers):
-            _, offsets = shard.field(field)
+        for part, places, local in self.by_part(numbers):
+            _, offsets = self._shard_of[part].field(field)
             lengths[places] = offsets[local + 1] - offsets[local]
         return lengths
 
@@ -385,7 +374,6 @@ class VectorParts(Parts):
         return [some for some in np.split(numbers, cuts) if len(some)]
 
     def rows(self, numbers: Numbers, field: Field = "all") -> tuple[Rows, Numbers]:
-        """Return the vectors of some documents, end to end."""
         stored, offsets = self.stored(numbers, field)
         return widened(stored), offsets
 
@@ -394,8 +382,8 @@ class VectorParts(Parts):
         lengths = self.lengths(numbers, field)
         ends: Numbers = np.concatenate([[0], np.cumsum(lengths)])
         rows_of_shards, targets = [], []
-        for shard, places, local in self._by_shard(numbers):
-            rows, offsets = shard.field(field)
+        for part, places, local in self.by_part(numbers):
+            rows, offsets = self._shard_of[part].field(field)
             rows_of_shards.append(rows[ranges(offsets[local], lengths[places])])
             targets.append(ranges(ends[places], lengths[places]))
         ascending = bool((numbers[1:] > numbers[:-1]).all())
@@ -411,16 +399,13 @@ class VectorParts(Parts):
         return joined(rows_of_shards or [np.empty((0, width), dtype=np.float32)]), ends
 
     def in_order(self) -> Numbers:
-        """Return the documents that are not deleted, in the order of indexing."""
         orders = (shard.in_order() + base for shard, base in zip(self.shards, self.bases.tolist(), strict=False))
         return np.concatenate([np.empty(0, dtype=np.int64), *orders])
 
     def sample(self, count: int) -> Numbers:
-        """Return so many documents, evenly spread in the order of indexing."""
         return evenly(self.in_order(), count)
 
     def entries(self) -> Iterator[Entry]:
-        """Yield every document in the order of indexing."""
         return read_entries(self, self.shards[0].layout, self.in_order()) if self.shards else iter(())
 
 

@@ -161,7 +161,6 @@ class Places:
             place.stop()
 
     def end(self) -> None:
-        """End all places for good."""
         self.close()
         self._threads.shutdown(wait=False)
 
@@ -200,15 +199,12 @@ class ProcessPlace:
 
     @property
     def pid(self) -> int | None:
-        """The process, where there is one."""
         return self._worker.pid
 
     def call(self, method: str, arguments: Arguments) -> Answers:
-        """Send a request to the process, and wait for its answer."""
         return self._worker(tuple(self.paths.items()), self._threads, method, arguments)
 
     def stop(self) -> None:
-        """Kill the process."""
         self._worker.stop()
 
 
@@ -260,7 +256,6 @@ class ClusterNodes:
         return node
 
     def leave(self, node: str) -> None:
-        """Count a part less on a node."""
         with self._choosing:
             self._parts[node] -= 1
 
@@ -290,7 +285,6 @@ class ActorPlace:
         return running[1] if running else None
 
     def call(self, method: str, arguments: Arguments) -> Answers:
-        """Send a request to the actor, and wait for its answer."""
         ray, running = self._nodes.ray, self._running or self._start()
         try:
             waiting = [running[0].call.remote(__version__, method, arguments)]
@@ -303,7 +297,6 @@ class ActorPlace:
         return answer
 
     def stop(self) -> None:
-        """Kill the actor."""
         running, self._running = self._running, None
         if running:
             self._nodes.leave(running[1])

@@ -79,7 +79,6 @@ class PartRecord:
 
 
 def read_parts(path: Path) -> list[PartRecord]:
-    """Read the manifest of an index in parts."""
     details = read_details(path, PARTS)
     try:
         parts = [PartRecord(**entry) for entry in details["parts"]]
@@ -196,7 +195,6 @@ class ShardedSnapshot(Backend):
 
     @property
     def identity(self) -> str:
-        """The identities of all parts."""
         return " ".join(state.identity for state in self.states)
 
     def __len__(self) -> int:
@@ -225,7 +223,6 @@ class ShardedSnapshot(Backend):
         return merged
 
     def score(self, queries: QueryBatch, numbers: Sequence[Numbers], field: Field) -> list[ExactScores]:
-        """Score some documents of each query, in any order: float64 for each."""
         scores = [np.empty(len(wanted)) for wanted in numbers]
         split = [self._by_part(wanted) for wanted in numbers]
         wanted_of = {part: [of_parts[part][1] for of_parts in split] for part in range(len(self.states))}
@@ -238,11 +235,9 @@ class ShardedSnapshot(Backend):
         return scores
 
     def sample(self, count: int) -> Numbers:
-        """Return so many documents, evenly spread in the order of indexing, part after part."""
         return evenly(np.concatenate(self._orders()), count)
 
     def look_up(self, docnos: Sequence[str]) -> Numbers:
-        """Look up the number of each document: -1 for one that is in no part."""
         numbers = np.full(len(docnos), -1, dtype=np.int64)
         for part, local in self._ask("look_up", dict.fromkeys(range(len(self.states)), (list(docnos),))).items():
             inside = local >= 0
@@ -252,7 +247,6 @@ class ShardedSnapshot(Backend):
         return numbers
 
     def texts(self, name: str, numbers: Numbers) -> list[str]:
-        """Return one text (``docno``, ``formula_ids`` or ``kept``) of each document."""
         wanted = numbers.tolist()
         if name == "docno" and all(number in self._docnos for number in wanted):
             return [self._docnos[number] for number in wanted]
@@ -263,7 +257,6 @@ class ShardedSnapshot(Backend):
         return list(texts)
 
     def rows(self, numbers: Numbers, field: Field = "all") -> tuple[Rows, Numbers]:
-        """Return the vectors of some documents end to end, and their offsets."""
         split = self._by_part(numbers)
         answers = self._ask("rows", {part: (local, field) for part, (_, local) in _filled(split)})
         lengths = np.zeros(len(numbers), dtype=np.int64)
@@ -277,12 +270,10 @@ class ShardedSnapshot(Backend):
         return gathered, ends
 
     def entries(self) -> Iterator[Entry]:
-        """Yield every document in the order of indexing, part after part."""
         for numbers in self._orders():
             yield from read_entries(self, "documents", numbers)
 
     def _orders(self) -> list[Numbers]:
-        """Return the documents of each part in the order of indexing."""
         orders = self._ask("in_order", dict.fromkeys(range(len(self.states)), ()))
         return [orders[part] + base for part, base in enumerate(self.bases[:-1].tolist())]
 

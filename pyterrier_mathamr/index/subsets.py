@@ -54,13 +54,11 @@ def kept_text(docno: str, record: Mapping[str, Any], keep: Sequence[str]) -> str
 
 
 def kept_columns(text: str) -> dict[str, Any]:
-    """Read the kept columns of a document."""
     columns: dict[str, Any] = json.loads(text) if text else {}
     return columns
 
 
 def _plain(docno: str, column: str, value: Any) -> Value | list[Value]:
-    """Convert a value to one that JSON has."""
     value = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
     if isinstance(value, list | tuple | set | frozenset):
         ordered = sorted(value) if isinstance(value, set | frozenset) else value
@@ -86,7 +84,6 @@ class Predicate(NamedTuple):
         return any(_kind(one) is _kind(value) and compare(one, value) for one, value in pairs)
 
     def names(self) -> set[str]:
-        """Return the columns that are read."""
         return {self.column}
 
 
@@ -97,11 +94,9 @@ class Group(NamedTuple):
     conditions: tuple[Predicate | Group, ...]
 
     def holds(self, columns: Mapping[str, Any]) -> bool:
-        """Whether a document with these columns passes."""
         return (all if self.every else any)(one.holds(columns) for one in self.conditions)
 
     def names(self) -> set[str]:
-        """Return the columns that are read."""
         return set().union(*(one.names() for one in self.conditions))
 
 
@@ -195,7 +190,6 @@ class Subset:
 
     @property
     def nickname(self) -> str:
-        """What the names of transformers call it."""
         return f"{len(self.docnos)} docnos"
 
     def numbers(self, backend: Backend, qids: Sequence[str]) -> tuple[Numbers, ...]:

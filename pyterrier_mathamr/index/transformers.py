@@ -62,7 +62,6 @@ _MANY = 32
 
 
 def check_device(device: object) -> str | None:
-    """Read the option ``device``."""
     if device in (None, "cpu"):
         return None
     if not isinstance(device, str) or not re.fullmatch(r"cuda(:\d+)?", device):
@@ -137,11 +136,9 @@ class Scoring(IndexTransformer):
 
     @property
     def field(self) -> Field:
-        """The vectors whose products are the score."""
         raise NotImplementedError
 
     def read(self, frame: pd.DataFrame, backend: Backend) -> QueryBatch:
-        """Read the distinct queries of a frame that have rows."""
         normalise: bool = getattr(self, "normalise", False)
         return query_batch(frame, backend, normalise=normalise, formulas="query_formula_id" in self.needs)
 
@@ -229,7 +226,6 @@ class IndexRetriever(Scoring):
 
     @property
     def field(self) -> Field:
-        """The vectors that documents are ranked by."""
         return self.strategy.rank
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -450,7 +446,6 @@ class MaxSimScorer(Scoring):
 
     @property
     def field(self) -> Field:
-        """The vectors that are compared."""
         return "doc" if self.vectors == "document" else "all"
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:

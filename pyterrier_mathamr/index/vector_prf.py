@@ -117,7 +117,7 @@ class VectorPRF(IndexTransformer):
             frequencies = document_frequencies(np.concatenate(centers), *sample)
             rarity = np.log(len(sample[1]) / (frequencies + 1))  # of n + 1: there is an offset more than documents
             ends = np.cumsum([len(of_query) for of_query in centers])[:-1]
-            for query, of_query, rare in zip(batch.each(), centers, np.split(rarity, ends), strict=True):
+            for query, of_query, rare in zip(batch.of_size(1), centers, np.split(rarity, ends), strict=True):
                 rarest = np.argsort(-rare, kind="stable")[: self.fb_embs]
                 last, own = len(query.rows) - 1, np.ones(len(query.rows)) if query.weights is None else query.weights
                 rows = query.rows[:last], of_query[rarest], query.rows[last:]  # the document's row stays the last

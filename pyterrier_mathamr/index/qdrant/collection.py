@@ -93,7 +93,6 @@ class Connection:
 
     @property
     def models(self) -> Any:
-        """``qdrant_client.models``."""
         return require("qdrant_client", "qdrant").models
 
     @property
@@ -123,7 +122,6 @@ class Connection:
         return self._opened
 
     def call(self, method: str, address: str, doing: str, *, retries: int | None = None, **arguments: Any) -> Any:
-        """Send one request, with retries."""
         send = getattr(self.client, method)
         left = most = self.retries if retries is None else retries
         pause = self.pause
@@ -172,7 +170,6 @@ def _timeout(address: str, reason: str) -> QdrantError:
 
 
 def _of_status(error: Any, address: str, doing: str) -> tuple[QdrantError, float | None]:
-    """Return the error for an HTTP status."""
     status, answer = int(error.status_code or 0), error.content[:500].decode("utf-8", "replace")
     if status in (401, 403):
         reason = f"the server refuses the API key while {doing}; give api_key=… or set {KEY_VARIABLE}"
@@ -243,7 +240,6 @@ class CollectionMeta:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any] | None, address: str) -> CollectionMeta:
-        """Read the stored form."""
         if not data or data.get("package") != "pyterrier-mathamr":
             raise QdrantError(address, "the collection was not made by this package")
         if data.get("format_version") != FORMAT_VERSION:
@@ -278,7 +274,6 @@ class Collection:
         self.seen = 0
 
     def call(self, method: str, doing: str, **arguments: Any) -> Any:
-        """Send one request; see :meth:`Connection.call`."""
         return self.connection.call(method, self.address, doing, **arguments)
 
     def read(self, slot: str | None = None) -> CollectionMeta | None:
@@ -368,7 +363,6 @@ class Collection:
             self.call("create_payload_index", doing, collection_name=meta.slot, field_name=BUILD, field_schema=integer)
 
     def write(self, meta: CollectionMeta) -> None:
-        """Store the metadata."""
         doing = "writing the collection's metadata"
         self.call("update_collection", doing, collection_name=meta.slot, metadata=meta.to_dict())
         self._read_back(meta.slot, meta, doing)
@@ -390,7 +384,6 @@ class Collection:
                 warnings.warn(MathAMRWarning(text), stacklevel=2)
 
     def drop(self, slot: str, *, retries: int | None = None) -> None:
-        """Delete one of the two collections, if it exists."""
         try:
             self.call("delete_collection", "dropping a collection", collection_name=slot, retries=retries)
         except QdrantError as error:
@@ -398,12 +391,10 @@ class Collection:
                 raise
 
     def exists(self, slot: str) -> bool:
-        """Return whether one of the two collections exists."""
         found: bool = self.call("collection_exists", "looking for a collection", collection_name=slot)
         return found
 
     def of_build(self, build: int) -> Any:
-        """Return the filter of the points that one call stored."""
         models = self.connection.models
         return models.Filter(must=[models.FieldCondition(key=BUILD, match=models.MatchValue(value=build))])
 
@@ -413,7 +404,6 @@ class Collection:
         return models.Filter(must=[models.FieldCondition(key=BUILD, range=models.Range(lte=build))])
 
     def count(self, slot: str, where: Any) -> int:
-        """Return the number of points that a filter leaves."""
         found = self.call("count", "counting", collection_name=slot, count_filter=where, exact=True)
         return int(found.count)
 
@@ -424,7 +414,6 @@ class Collection:
         return {str(point.id): point.payload for point in found}
 
     def remove(self, slot: str, build: int) -> None:
-        """Remove the points of one call."""
         models = self.connection.models
         where = models.FilterSelector(filter=self.of_build(build))
         doing = "removing the points of an unfinished call"

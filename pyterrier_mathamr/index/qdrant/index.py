@@ -75,7 +75,7 @@ class QdrantSnapshot(Backend):
         """Find the best ``k`` documents of each query: in lists of Qdrant that are lengthened until that is proven."""
         if not self.meta.dimensions:
             return [NO_HITS] * len(queries)
-        ones = (queries.last_rows() if field == "doc" else queries).each()
+        ones = (queries.last_rows() if field == "doc" else queries).of_size(1)
         wanted = [_vectors(one, field) for one in ones]
         filters = [self._filter(None if one.among is None else one.among[0], how.where) for one in ones]
         hits = {i: NO_HITS for i, one in enumerate(ones) if one.among is not None and not len(one.among[0])}
@@ -111,8 +111,7 @@ class QdrantSnapshot(Backend):
         return None
 
     def score(self, queries: QueryBatch, numbers: Sequence[Numbers], field: Field = "all") -> list[ExactScores]:
-        """Score some documents of each query exactly: float64 for each."""
-        each = zip(queries.each(), numbers, strict=True)
+        each = zip(queries.of_size(1), numbers, strict=True)
         return [exact_scores(query, [self.stored(wanted, field)], field) for query, wanted in each]
 
     def sample(self, count: int) -> Numbers:
@@ -122,7 +121,6 @@ class QdrantSnapshot(Backend):
         return self.numbered([str(point.id) for point in points])
 
     def look_up(self, docnos: Sequence[str]) -> Numbers:
-        """Look up the number of each document: -1 for one that is not in the collection."""
         ids = [point_id(docno) for docno in docnos]
         found = self._retrieve(list(dict.fromkeys(ids)), [BUILD])
         there = {str(point.id) for point in found if point.payload[BUILD] <= self.meta.build}
@@ -130,7 +128,6 @@ class QdrantSnapshot(Backend):
         return numbers
 
     def texts(self, name: str, numbers: Numbers) -> list[str]:
-        """Return one text (``docno``, ``post_id`` …) of each point."""
         wanted = dict.fromkeys(numbers.tolist())
         missing = [self.ids[number] for number in wanted if number not in self._payloads]
         for point in self._retrieve(missing, [*TEXTS[self.meta.layout], KEPT]):
@@ -178,7 +175,6 @@ class QdrantSnapshot(Backend):
         return self.collection.until_build(self.meta.build)
 
     def _filter(self, among: Numbers | None, where: str | None) -> Any:
-        """Return the filter of the points that one query searches."""
         models, visible = self.collection.connection.models, self.visible()
         if among is None and where is None:
             return visible
@@ -190,7 +186,6 @@ class QdrantSnapshot(Backend):
         return models.Filter(must=must)
 
     def numbered(self, ids: Sequence[str]) -> Numbers:
-        """Return the numbers of points by their ids: int64."""
         for name in ids:
             if name not in self._numbers:
                 self._numbers[name] = len(self.ids)
@@ -227,12 +222,10 @@ def _vectors(query: QueryBatch, field: Field) -> list[tuple[Field, Any]]:
 
 
 def _kept(payload: dict[str, Any]) -> str:
-    """Return the kept columns of a point as the JSON that was stored."""
     return json.dumps(payload[KEPT], ensure_ascii=False) if payload.get(KEPT) else ""
 
 
 def _translated(condition: Condition, where: str, models: Any) -> Any:
-    """Return the filter of a condition on kept columns."""
     if isinstance(condition, Group):
         parts = [_translated(one, where, models) for one in condition.conditions]
         return models.Filter(**{"must" if condition.every else "should": parts})
@@ -312,7 +305,6 @@ class QdrantIndexer(ArtifactIndexer):
         self._upload: Upload | None = None
 
     def write(self, posts: Iterator[IndexPost], model: str | None) -> None:
-        """Upload the entries of documents."""
         entries = chain.from_iterable(post.entries for post in posts)
         upload, self._upload = self._upload or self._new_upload(), None
         upload.run(entries, self.options, model, self.kept())

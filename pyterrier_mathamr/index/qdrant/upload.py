@@ -64,7 +64,6 @@ _UNIT = 1.0001
 
 
 def discard(collection: Collection) -> None:
-    """Remove the points of an interrupted call."""
     present = collection.read()
     collection.drop(collection.other_slot(present))
     if present is not None and present.pending:
@@ -235,7 +234,6 @@ class Upload:
             self.collection.create(self.meta, options)
 
     def _store(self, batch: Sequence[Entry]) -> None:
-        """Check a batch and send the points that are not stored yet."""
         for entry in batch:
             self._check(entry)
         offsets: Numbers = np.cumsum([0, *(len(entry.rows) for entry in batch)], dtype=np.int64)
@@ -328,7 +326,6 @@ class Upload:
 
 
 def _print(entry: Entry) -> str:
-    """Return the hash of the texts and rows of an entry."""
     texts = [*entry.texts, entry.kept] if entry.kept else entry.texts
     return hashlib.blake2b(json.dumps(texts).encode() + entry.rows.tobytes(), digest_size=8).hexdigest()
 

@@ -160,7 +160,6 @@ class _ScanSource:
         b.position_at_end(after)
 
     def build(self) -> str:
-        """Return the module."""
         b, zero = self.b, self.zero
         self.per_document = self.groups * 2  # sums of a document: the greatest, and its own row's
         self.width = self.words * 4
@@ -300,7 +299,6 @@ class _ScanSource:
             self.b.store(value, self._at("best", at, self.kept), align=4)
 
     def _repeated(self, value: Any) -> Any:
-        """Repeat a number sixteen times."""
         undefined = self.ir.Constant(self.floats if value.type == self.float else self.ints, self.ir.Undefined)
         one = self.b.insert_element(undefined, value, self.index(0))
         return self.b.shuffle_vector(one, one, self.zeros)
@@ -444,7 +442,6 @@ def _in_packed_order(codes: Codes) -> Codes:
 
 
 def _at(array: Array) -> int:
-    """Return the address of an array."""
     return int(array.ctypes.data)
 
 

@@ -15,7 +15,7 @@ built on first use, on one thread so that it is the same each time, and stays in
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
@@ -108,15 +108,14 @@ class FolderSnapshot(StoredSnapshot, VectorParts, Backend):
         return known[1]
 
     def score(self, queries: QueryBatch, numbers: Sequence[Numbers], field: Field = "all") -> list[ExactScores]:
-        """Score some documents of each query exactly: float64 for each."""
         together = np.concatenate([np.empty(0, dtype=np.int64), *numbers])
         if len(numbers) < 2 or len(self.pieces(together, field)) != 1:
             pieces = [(self.stored(some, field) for some in self.pieces(wanted, field)) for wanted in numbers]
-            return [exact_scores(*of_query, field) for of_query in zip(queries.each(), pieces, strict=True)]
+            return [exact_scores(*of_query, field) for of_query in zip(queries.of_size(1), pieces, strict=True)]
         rows, offsets = self.stored(together, field)  # a few documents for each of many queries are read at once
         cuts = pairwise(np.cumsum([0, *map(len, numbers)]).tolist())
         parts = [(rows[offsets[a] : offsets[b]], offsets[a : b + 1] - offsets[a]) for a, b in cuts]
-        return [exact_scores(query, [part], field) for query, part in zip(queries.each(), parts, strict=True)]
+        return [exact_scores(query, [part], field) for query, part in zip(queries.of_size(1), parts, strict=True)]
 
     def bounds(self, query: QueryBatch, k: int) -> tuple[Weights, Weights]:
         """Bound the exact score of every document for one query, to find about ``k``.
@@ -127,19 +126,13 @@ class FolderSnapshot(StoredSnapshot, VectorParts, Backend):
         Returns:
             The least and the greatest possible score of each document that is not deleted, float64 ``[m]``.
         """
-        scores, errors = np.empty((2, int(self.bases[-1])))
-
-        def take(shard: Shard, of_shard: Scores, error: Weights) -> None:
-            documents = slice(base := int(self.bases[self.shards.index(shard)]), base + len(shard))
-            scores[documents], errors[documents] = of_shard[0], error[0]
-
         first = "scanned" not in self.caches and sum(len(shard.part["rows"]) for shard in self.shards) < _LONG
         self.caches["scanned"] = True
-        if not first and _codes_pay(self, k):
-            scan_codes(self.shards, query, None, take)
-        else:
-            for shard in self.shards:
-                take(shard, scan(*shard.field("all"), query), float32_error(query, self.max_norm, self.meta.dimensions))
+        codes = not first and _codes_pay(self, k)
+        scans = scan_codes(self.shards, query, None) if codes else scan_floats(self, query, "all")
+        scores, errors = np.empty((2, int(self.bases[-1])))
+        for (start, end), (_, of_shard, error) in zip(pairwise(self.bases.tolist()), scans, strict=True):
+            scores[start:end], errors[start:end] = of_shard[0], error[0]
         scores, errors = scores[self.live], errors[self.live]
         errors += np.abs(scores) * _ROUNDED
         return scores - errors, scores + errors
@@ -156,24 +149,19 @@ def exact_candidates(
             selected += group.among
             continue
         best = [_Best(k, among) for among in group.among or [None] * len(group)]
-
-        def add(shard: Shard, scores: Scores, errors: Weights, best: list[_Best] = best) -> None:
+        as_codes = field == "all" or (snapshot.kind.type == "formula_index" and snapshot.meta.dtype in CODES)
+        codes = as_codes and (device is not None or _codes_pay(snapshot, k))
+        scans = scan_codes(snapshot.shards, group, device) if codes else scan_floats(snapshot, group, field)
+        for shard, scores, errors in scans:
             for of_query, own_scores, error in zip(best, scores, errors.tolist(), strict=True):
                 of_query.add(shard, own_scores, error)
-
-        coded = field == "all" or (snapshot.kind.type == "formula_index" and snapshot.meta.dtype in CODES)
-        if coded and (device or _codes_pay(snapshot, k)):
-            scan_codes(snapshot.shards, group, device, add)
-            if len(group) == 1:
-                selected.append(_narrow(snapshot, group, best[0], k, on_threads))
-            else:  # each thread scans for one query, which needs fewer threads than splitting each query
-                each = zip(group.each(), best, strict=True)
-                selected += on_threads(lambda of_query: _narrow(snapshot, *of_query, k, map), each)
-        else:
-            errors = float32_error(group, snapshot.max_norm, snapshot.meta.dimensions)
-            for shard in snapshot.shards:
-                add(shard, scan(*shard.field(field), group), errors)
+        if not codes:
             selected += [of_query.left()[0] for of_query in best]
+        elif len(group) == 1:
+            selected.append(_narrow(snapshot, group, best[0], k, on_threads))
+        else:  # each thread scans for one query, which needs fewer threads than splitting each query
+            each = zip(group.of_size(1), best, strict=True)
+            selected += on_threads(lambda of_query: _narrow(snapshot, *of_query, k, map), each)
     return selected
 
 
@@ -248,7 +236,6 @@ class _Best:
             self._numbers, self._most, self._full = [numbers], [most], 2 * len(numbers) + _FEW
 
     def left(self) -> tuple[Numbers, Weights]:
-        """Return the numbers of the remaining documents, ascending, and their upper bounds."""
         numbers, most = np.concatenate(self._numbers), np.concatenate(self._most)
         keep = most >= self._floor
         return numbers[keep], most[keep]
@@ -271,7 +258,7 @@ def graph_candidates(
     faiss = require("faiss")
 
     graph, ends = _graph(snapshot, field, faiss), np.cumsum(snapshot.lengths(snapshot.live, field))
-    each, searched = queries.each(), list(queries.among or [snapshot.live] * len(queries))
+    each, searched = queries.of_size(1), list(queries.among or [snapshot.live] * len(queries))
     selected = list(searched)
     left = list(range(len(queries)))
     while left and nearest < graph.ntotal:
@@ -309,13 +296,17 @@ _PIECES = 8  # for each of several threads, one after the other, so that all end
 _PIECE_ROWS = 1 << 15, 1 << 19  # of a piece, at least and at most
 
 
+def scan_floats(snapshot: FolderSnapshot, queries: QueryBatch, field: Field) -> Iterator[tuple[Shard, Scores, Weights]]:
+    """Score all documents in float32; yield each shard with its scores, ``[queries, m]``, and their errors."""
+    errors = float32_error(queries, snapshot.max_norm, snapshot.meta.dimensions)
+    for shard in snapshot.shards:
+        yield shard, scan(*shard.field(field), queries), errors
+
+
 def scan_codes(
-    shards: Sequence[Shard],
-    queries: QueryBatch,
-    device: str | None,
-    take: Callable[[Shard, Scores, Weights], None],
-) -> None:
-    """Score all documents of some shards, and give ``take`` the scores of each shard and their errors."""
+    shards: Sequence[Shard], queries: QueryBatch, device: str | None
+) -> Iterator[tuple[Shard, Scores, Weights]]:
+    """Score all documents by their codes; yield the same."""
     memory, cores, columns = Memory(device or "cpu"), usable_cores(), Columns(queries)
     functions = [None if device else _compiled(shard) for shard in shards]
     least, most = _PIECE_ROWS
@@ -327,7 +318,7 @@ def scan_codes(
         with nullcontext() if all(functions) else exactly():
             scan.fill(*piece, scores)
 
-    waiting: deque[tuple[Shard, list[Future[None]], Scores, Weights]] = deque()
+    waiting: deque[tuple[list[Future[None]], Shard, Scores, Weights]] = deque()
     with ThreadPoolExecutor(1 if device else cores) as pool:
         for shard, function in zip(shards, functions, strict=True):
             coding, offsets = shard.coding, shard.field("all")[1]
@@ -339,12 +330,12 @@ def scan_codes(
             )
             scores = np.empty((len(queries), len(shard)), dtype=np.float32)
             pieces = [(0, len(shard))] if device else blocks(offsets, piece_rows)
-            waiting.append((shard, [pool.submit(fill, scan, piece, scores) for piece in pieces], scores, coded.errors))
+            waiting.append(([pool.submit(fill, scan, piece, scores) for piece in pieces], shard, scores, coded.errors))
             while len(waiting) > 2 * cores or (waiting and shard is shards[-1]):  # of a few shards, not of all
-                scanned, running, scores, errors = waiting.popleft()
+                running, scanned, found, errors = waiting.popleft()
                 for piece in running:
                     piece.result()
-                take(scanned, scores, errors)
+                yield scanned, found, errors
 
 
 def _compiled(shard: Shard) -> Callable[..., None] | None:

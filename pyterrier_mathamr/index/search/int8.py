@@ -72,12 +72,10 @@ class Coding(NamedTuple):
 
     @property
     def packed(self) -> bool:
-        """Whether the codes have four bits."""
         return self.codes.dtype == np.uint8
 
 
 def encode_rows(rows: Rows) -> tuple[Codes, npt.NDArray[np.float32], npt.NDArray[np.float64]]:
-    """Quantize rows to int8."""
     greatest = np.abs(rows).max(axis=0)
     scales = np.where(greatest > _GREATEST * 1e-38, greatest / _GREATEST, 1).astype(np.float32)
     codes = np.empty(rows.shape, dtype=np.int8)
@@ -238,7 +236,6 @@ def _right(
     rows: tuple[int, ...],
     columns: tuple[int, ...],
 ) -> bool:
-    """Test the integer product of some sizes."""
     import torch
 
     codes, query = _example(dimensions)
@@ -454,7 +451,6 @@ def on_device(codes: Codes | PackedCodes, device: str) -> Tensor:
 
 
 def _unpacked(codes: Tensor) -> Tensor:
-    """Return some rows of codes as int8."""
     import torch
 
     return codes if codes.dtype == torch.int8 else torch.from_numpy(unpack_codes(codes.numpy()))

@@ -129,7 +129,6 @@ def greatest(products: Rows, starts: Numbers) -> Rows:
 
 
 def run_bounds(offsets: Numbers) -> Numbers:
-    """Find where the number of rows changes."""
     lengths = np.diff(offsets)
     changes = np.flatnonzero(lengths[1:] != lengths[:-1]) + 1
     return np.concatenate([[0], changes, [len(lengths)]])

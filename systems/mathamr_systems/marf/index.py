@@ -372,7 +372,7 @@ class MaRFSnapshot(FolderSnapshot):
             scanned: Scores = np.concatenate([scan(*shard.field("all"), group) for shard in self.shards], axis=1)
             means = np.add.reduceat(scanned[:, views].astype(np.float64), offsets[:-1], axis=1) / np.diff(offsets)
             errors = float32_error(group, self.max_norm, self.meta.dimensions)
-            for query, scores, error in zip(group.each(), means, errors, strict=True):
+            for query, scores, error in zip(group.of_size(1), means, errors, strict=True):
                 kept = np.arange(documents) if query.among is None else np.flatnonzero(np.isin(first, query.among[0]))
                 if len(kept) > k:
                     floor = np.partition(scores[kept], -k)[-k]
@@ -382,7 +382,7 @@ class MaRFSnapshot(FolderSnapshot):
 
     def score(self, queries: QueryBatch, numbers: Sequence[Numbers], field: Field = "all") -> list[ExactScores]:
         """Score some documents of each query by the mean over all of their views: float64 for each."""
-        return [document_scores(self, query, own) for query, own in zip(queries.each(), numbers, strict=True)]
+        return [document_scores(self, query, own) for query, own in zip(queries.of_size(1), numbers, strict=True)]
 
 
 class MaRFIndex(IndexArtifact):
