@@ -63,6 +63,7 @@ from pyterrier_mathamr.store import (
 
 from .backend import NO_HITS, Backend, ExactScores, Field, Hits, How, Numbers, QueryBatch, Rows, query_batch
 from .errors import MathAMRIndexError
+from .options import explained
 from .search.maxsim import best_of
 from .transformers import IndexTransformer, Scoring
 
@@ -194,9 +195,9 @@ def symmetric(rows: Rows, others: Rows, offsets: Numbers) -> ExactScores:
     if len(offsets) < 2:
         return np.empty(0)
     products = rows.astype(np.float64) @ others.astype(np.float64).T  # [n, r]
-    there = np.maximum.reduceat(products, offsets[:-1], axis=1).mean(axis=0)
+    forth = np.maximum.reduceat(products, offsets[:-1], axis=1).mean(axis=0)
     back = np.add.reduceat(products.max(axis=0), offsets[:-1]) / np.diff(offsets)
-    scores: ExactScores = ((there + back) / 2).astype(np.float32).astype(np.float64)
+    scores: ExactScores = ((forth + back) / 2).astype(np.float32).astype(np.float64)
     return scores
 
 
@@ -207,17 +208,17 @@ def _by_rows(backend: Backend, rows: Rows, offsets: Numbers, numbers: Numbers, k
     for start in range(0, len(numbers), _READ):
         others, ends = backend.rows(numbers[start : start + _READ])
         products = rows @ others.T  # [r of the block, r of the others]
-        there = np.add.reduceat(np.maximum.reduceat(products, ends[:-1], axis=1), offsets[:-1], axis=0)
+        forth = np.add.reduceat(np.maximum.reduceat(products, ends[:-1], axis=1), offsets[:-1], axis=0)
         back = np.add.reduceat(np.maximum.reduceat(products, offsets[:-1], axis=0), ends[:-1], axis=1)
-        scores.append((there / lengths[:, None] + back / np.diff(ends)) / 2)
+        scores.append((forth / lengths[:, None] + back / np.diff(ends)) / 2)
         greatest = max(greatest, float(np.einsum("ij,ij->i", others, others).max()))
         longest = max(longest, int(np.diff(ends).max()))
-    found = np.concatenate(scores, axis=1)
+    similarities = np.concatenate(scores, axis=1)
     error = (rows.shape[1] + longest + 4) * 2.0**-23 * greatest  # of a product and of a sum, in any order
-    if found.shape[1] <= k:
+    if similarities.shape[1] <= k:
         return [numbers] * len(lengths)
-    floors = np.partition(found, -k, axis=1)[:, -k] - 2 * error
-    return [numbers[of >= floor] for of, floor in zip(found, floors, strict=True)]
+    floors = np.partition(similarities, -k, axis=1)[:, -k] - 2 * error
+    return [numbers[row >= floor] for row, floor in zip(similarities, floors, strict=True)]
 
 
 def build_corpus_graph(
@@ -275,8 +276,8 @@ def build_corpus_graph(
         place = {docno: number for number, docno in enumerate(docnos)}
         work = Neighbors(index, k, candidates, docnos if candidates is None else ())
         blocks = [docnos[start : start + BLOCK] for start in range(done, len(docnos), BLOCK)]
-        with closing((executor or Processes(1)).map(work, blocks)) as found:
-            shown = progress(found, "nearest documents", "blocks", verbose=verbose, total=len(blocks))
+        with closing((executor or Processes(1)).map(work, blocks)) as results:
+            shown = progress(results, "nearest documents", "blocks", verbose=verbose, total=len(blocks))
             with writing(path), open(folder / EDGES, "ab") as edges, open(folder / WEIGHTS, "ab") as weights:
                 for block, nearest in zip(blocks, shown, strict=True):
                     for docno, (names, scores) in zip(block, nearest, strict=True):
@@ -342,7 +343,12 @@ class Pool:
 
 
 class AdaptiveRetriever(Scoring):
-    """A ranking in, a ranking out, with documents of the graph; subclasses choose what is scored in each round."""
+    """A ranking in, a ranking out, with documents of the graph; subclasses choose what is scored in each round.
+
+    Args:
+        graph: the :class:`~pyterrier_mathamr.CorpusGraph`, its folder, or a graph of ``pyterrier_adaptive``.
+        batch_size: queries searched together; the results are the same.
+    """
 
     checks: ClassVar[Mapping[str, Rule]] = {
         **IndexTransformer.checks,
@@ -421,11 +427,12 @@ class AdaptiveRetriever(Scoring):
         if unknown:
             raise UnknownIdError(backend.path, list(unknown))
         numbered = [np.array(list(numbers.values()), dtype=np.int64) for numbers in known]
-        for pool, found, scores in zip(pools, known, backend.score(batch, numbered, self.field), strict=True):
-            pool.numbers.update(found)
-            pool.scores.update(zip(found, scores.tolist(), strict=True))
+        for pool, documents, scores in zip(pools, known, backend.score(batch, numbered, self.field), strict=True):
+            pool.numbers.update(documents)
+            pool.scores.update(zip(documents, scores.tolist(), strict=True))
 
 
+@explained
 class GAR(AdaptiveRetriever):
     """Re-ranks adaptively (GAR): in turns, documents of the ranking and neighbors of those that score best.
 
@@ -436,12 +443,8 @@ class GAR(AdaptiveRetriever):
         bm25 >> graphs >> model.query_encoder() >> index.gar(index.corpus_graph(16), budget=100)
 
     Args:
-        index: the index.
-        graph: the :class:`~pyterrier_mathamr.CorpusGraph`, its folder, or a graph of ``pyterrier_adaptive``.
         budget: the documents that are scored for each query, all of which are returned.
         turn: documents scored before it is the turn of the other source.
-        verbose: show a progress bar over batches of queries.
-        batch_size: queries searched together; the results are the same.
     """
 
     label = "MathAMR GAR"
@@ -492,6 +495,7 @@ class GAR(AdaptiveRetriever):
                     frontier[other] = value
 
 
+@explained
 class LADR(AdaptiveRetriever):
     """Re-ranks with neighbors (LADR): of all documents of the ranking, or of the best ones until there are no new ones.
 
@@ -502,13 +506,9 @@ class LADR(AdaptiveRetriever):
         bm25 % 100 >> graphs >> model.query_encoder() >> index.ladr(index.corpus_graph(16), depth=50)
 
     Args:
-        index: the index.
-        graph: the :class:`~pyterrier_mathamr.CorpusGraph`, its folder, or a graph of ``pyterrier_adaptive``.
         depth: score the ranking, and then the neighbors of the best ``depth`` documents, until all of these are scored
             (adaptive); ``None`` scores the ranking and the neighbors of all of it (proactive).
         num_results: the most documents kept for a query; ``None`` keeps all that are scored.
-        verbose: show a progress bar over batches of queries.
-        batch_size: queries searched together; the results are the same.
     """
 
     label = "MathAMR LADR"

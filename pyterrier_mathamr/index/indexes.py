@@ -99,8 +99,8 @@ class VectorIndex(Composing, Leaf, pt.Indexer):  # type: ignore[misc]
     @property
     def model(self) -> str | None:
         """The identity of the model of the vectors, where known."""
-        found: str | None = self.snapshot().meta.model
-        return found
+        model: str | None = self.snapshot().meta.model
+        return model
 
     def entries(self, *, verbose: bool = False) -> Iterator[Entry]:
         """Read every entry of the index, a few at a time; ``verbose`` shows a progress bar."""
@@ -136,8 +136,8 @@ class VectorIndex(Composing, Leaf, pt.Indexer):  # type: ignore[misc]
         builder = pt.inspect.transformer_apply_attributes(graphs, side="auto", queries=self.QUERIES)
         encode = builder >> encoder.query_encoder()
         pipeline: pt.Transformer = encode >> retriever
-        found = pipeline(pd.DataFrame({"qid": [qid], "query": [query]}))
-        result: pd.DataFrame = found[["qid", "query", *retriever.gives, "score", "rank"]]
+        ranking = pipeline(pd.DataFrame({"qid": [qid], "query": [query]}))
+        result: pd.DataFrame = ranking[["qid", "query", *retriever.gives, "score", "rank"]]
         return result
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
@@ -148,8 +148,8 @@ class VectorIndex(Composing, Leaf, pt.Indexer):  # type: ignore[misc]
                 named.
             docno: the document (or formula); by default the one in the row.
         """
-        found: Explanation = self.retriever().explain(query, docno)
-        return found
+        explanation: Explanation = self.retriever().explain(query, docno)
+        return explanation
 
     def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
         """Return what ``pt.schematic`` draws, whatever the ``input_columns``."""
@@ -281,7 +281,7 @@ class IndexArtifact(StoredArtifact, VectorIndex):
 
     if TYPE_CHECKING:
 
-        def snapshot(self) -> FolderSnapshot: ...  # type: ignore[override]
+        def snapshot(self) -> FolderSnapshot: ...
 
     def more_counts(self) -> list[str]:
         """List the number of vectors, deleted ones included, with their width and dtype, and the model."""

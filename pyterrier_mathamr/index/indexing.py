@@ -471,10 +471,10 @@ class ArtifactIndexer(Leaf, Indexer):
 
     def fingerprint(self) -> dict[str, Any]:
         """Return what determines the vectors, besides the documents; work with another fingerprint is not resumed."""
-        own: dict[str, Any] = {"entries": self._index.LAYOUT, "model": self.model, "dtype": self.dtype}
+        inputs: dict[str, Any] = {"entries": self._index.LAYOUT, "model": self.model, "dtype": self.dtype}
         if self.keep:
-            own["keep"] = list(self.keep)
-        return {**own, "sources": None if self.sources is None else dict(self.sources)}
+            inputs["keep"] = list(self.keep)
+        return {**inputs, "sources": None if self.sources is None else dict(self.sources)}
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
         """Leave out documents that an interrupted job has finished, so that they are not encoded again."""

@@ -109,8 +109,8 @@ def joint_meta(paths: Sequence[Path], metas: Sequence[IndexMeta]) -> IndexMeta:
 def join_parts(path: Path, names: Sequence[str] | None = None) -> None:
     """Write the manifest of the parts in a folder."""
     if names is None:
-        there = (entry for entry in path.glob("part-*") if PART.fullmatch(entry.name) and (entry / META).exists())
-        names = sorted(entry.name for entry in there)
+        folders = (entry for entry in path.glob("part-*") if PART.fullmatch(entry.name) and (entry / META).exists())
+        names = sorted(entry.name for entry in folders)
     parts = [MathAMRIndex(path / name).snapshot() for name in names]
     if not parts:
         raise NotBuiltError(path, "there is no part-000000 here, nor any other part of an index")
@@ -286,7 +286,9 @@ class ShardedSnapshot(Backend):
 
     def _ask(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
         """Ask some parts, each of which must be in the state that was opened."""
-        return self._places.ask(method, {part: (self.states[part].identity, *of) for part, of in arguments.items()})
+        return self._places.ask(
+            method, {part: (self.states[part].identity, *given) for part, given in arguments.items()}
+        )
 
 
 def _texts_at(texts: npt.NDArray[np.object_], places: Numbers) -> list[str]:
@@ -453,7 +455,9 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         """List the documents and parts, width and dtype of the vectors, and the bytes; ``print`` shows them."""
         states = self.snapshot().states
         documents = counted(sum(state.documents for state in states), "document")
-        rows = sorted({described_rows(of.meta.dimensions, of.meta.dtype) for of in states if of.meta.dimensions})
+        rows = sorted(
+            {described_rows(state.meta.dimensions, state.meta.dtype) for state in states if state.meta.dimensions}
+        )
         size = size_of(sum(state.size for state in states))
         return [f"{documents} in {counted(len(states), 'part')}", *rows, size]
 

@@ -116,7 +116,20 @@ class IndexTransformer(Leaf, Transformer):
 
 
 class Scoring(IndexTransformer):
-    """The common part of retrievers and the scorer: reading queries, and explaining a score."""
+    """The common part of retrievers and the scorer: reading queries, and explaining a score.
+
+    Args:
+        normalise: divide scores by the query's number of rows (eq. 3.7), to compare queries; the order of documents is
+            the same.
+        subset: only these documents (or formulas): docnos, or a frame of ``qid`` and ``docno`` with those of each
+            query.
+        where: only documents (or formulas) whose kept columns meet a condition, such as
+            ``year >= 2015 & 'algebra' in tags``; see ``keep`` of the indexer.
+        verbose: show a progress bar over batches of queries.
+        batch_size: queries computed together, in one request to the parts of a ``ShardedIndex``; the results are the
+            same.
+        device: no effect; retrievers and the scorer share these options.
+    """
 
     needs: ClassVar[tuple[str, ...]] = ("query_embs",)
 
@@ -194,14 +207,6 @@ class IndexRetriever(Scoring):
             ``ShardedIndex`` has no graph.
         hnsw_ef: with ``exact=False``, candidates that the search in the graph keeps (efSearch, 128 in the paper): more
             miss less and take longer.
-        subset: search only these documents (or formulas): docnos, or a frame of ``qid`` and ``docno`` with those of
-            each query.
-        where: search only documents (or formulas) whose kept columns meet a condition, such as
-            ``year >= 2015 & 'algebra' in tags``; see ``keep`` of the indexer.
-        verbose: show a progress bar over batches of queries.
-        batch_size: queries searched together, in one request to the parts of a ``ShardedIndex``; the results are the
-            same.
-        device: no effect; all retrievers share these options.
     """
 
     strategy: ClassVar[Strategy]
@@ -316,8 +321,6 @@ class DocVNRetriever(IndexRetriever):
             scored exactly either way. A ``ShardedIndex`` has no graph.
         hnsw_ef: with ``exact=False``, candidates that the search in the graph keeps (efSearch, 128 in the paper), in a
             folder at least ``candidates``: more miss less and take longer.
-        normalise: divide scores by the query's number of rows (eq. 3.7), to compare queries; the order of documents is
-            the same.
     """
 
     label = "MathAMR doc-VN"
@@ -362,8 +365,6 @@ class ColBERTRetriever(IndexRetriever):
             ``num_results`` documents need: more miss less and take longer.
         hnsw_ef: with ``exact=False``, candidates that the search in the graph keeps (efSearch, 128 in the paper), in a
             folder at least ``hits``: more miss less and take longer.
-        normalise: divide scores by the query's number of rows (eq. 3.7), to compare queries; the order of documents is
-            the same.
         device: ``cuda`` or ``cuda:1`` scans an index in a folder on that GPU, with the same results.
     """
 
@@ -391,6 +392,7 @@ class ColBERTRetriever(IndexRetriever):
         self.hits, self.normalise = hits, normalise
 
 
+@explained
 class MaxSimScorer(Scoring):
     """Scores each document of a ranking by exact MaxSim (eq. 3.4) with the vectors of the index.
 
@@ -404,19 +406,9 @@ class MaxSimScorer(Scoring):
     docno that occurs twice for a query is scored twice. The documents of a query without rows score 0.
 
     Args:
-        index: the index.
         num_results: the most documents kept for a query; ``None`` keeps all.
         vectors: ``all`` for MaxSim, or ``document`` for only the product of the two VIRTUAL_DOCUMENTs.
         exact: always ``True``: a scorer has no approximation.
-        normalise: divide scores by the query's number of rows (eq. 3.7), to compare queries; the order of documents is
-            the same.
-        subset: keep only these documents: docnos, or a frame of ``qid`` and ``docno`` with those of each query.
-        where: keep only documents whose kept columns meet a condition, such as ``year >= 2015 & 'algebra' in tags``;
-            see ``keep`` of the indexer.
-        verbose: show a progress bar over batches of queries.
-        batch_size: queries scored together, in one request to the parts of a ``ShardedIndex``; the results are the
-            same.
-        device: no effect; retrievers and the scorer share these options.
     """
 
     label = "MathAMR scorer"

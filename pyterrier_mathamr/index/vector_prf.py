@@ -119,10 +119,10 @@ class VectorPRF(IndexTransformer):
             ends = np.cumsum([len(of_query) for of_query in centers])[:-1]
             for query, of_query, rare in zip(batch.of_size(1), centers, np.split(rarity, ends), strict=True):
                 rarest = np.argsort(-rare, kind="stable")[: self.fb_embs]
-                last, own = len(query.rows) - 1, np.ones(len(query.rows)) if query.weights is None else query.weights
+                last, known = len(query.rows) - 1, np.ones(len(query.rows)) if query.weights is None else query.weights
                 rows = query.rows[:last], of_query[rarest], query.rows[last:]  # the document's row stays the last
                 embs[query.qids[0]] = np.concatenate(rows)
-                weights[query.qids[0]] = np.concatenate([own[:last], self.fb_beta * rare[rarest], own[last:]])
+                weights[query.qids[0]] = np.concatenate([known[:last], self.fb_beta * rare[rarest], known[last:]])
         nothing = np.empty((0, backend.meta.dimensions), dtype=np.float32)
         return with_objects(
             queries,

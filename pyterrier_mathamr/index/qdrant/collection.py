@@ -235,16 +235,16 @@ class CollectionMeta:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the stored form: without null, which would delete a key."""
-        kept = {**asdict(self), "model": self.model or ""}
-        return {"package": "pyterrier-mathamr", "format_version": FORMAT_VERSION, **kept}
+        values = {**asdict(self), "model": self.model or ""}
+        return {"package": "pyterrier-mathamr", "format_version": FORMAT_VERSION, **values}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any] | None, address: str) -> CollectionMeta:
         if not data or data.get("package") != "pyterrier-mathamr":
             raise QdrantError(address, "the collection was not made by this package")
         if data.get("format_version") != FORMAT_VERSION:
-            found = data.get("format_version")
-            raise QdrantError(address, f"the collection has format {found}, this release reads {FORMAT_VERSION}")
+            version = data.get("format_version")
+            raise QdrantError(address, f"the collection has format {version}, this release reads {FORMAT_VERSION}")
         since = {"job": "", "done": "", "keep": ()}  # later than the format
         try:
             known = {field.name: {**since, **data}[field.name] for field in fields(cls)}
@@ -302,23 +302,23 @@ class Collection:
     def _read_back(self, name: str, meta: CollectionMeta, doing: str) -> None:
         """Wait until what was written can be read."""
 
-        def shows(found: CollectionMeta | None) -> bool:
-            return found is not None and replace(found, max_norm=meta.max_norm) == meta  # a server may round a number
+        def shows(stored: CollectionMeta | None) -> bool:
+            return stored is not None and replace(stored, max_norm=meta.max_norm) == meta  # a server may round a number
 
         if not shows(self._read_until(name, shows)):
             raise _timeout(self.address, f"the server does not show it within {self.connection.timeout} s of {doing}")
 
     def _read(self, name: str) -> CollectionMeta | None:
         try:
-            found = self.call("get_collection", "opening the collection", collection_name=name)
+            answer = self.call("get_collection", "opening the collection", collection_name=name)
         except QdrantError as error:
             if error.status != 404:
                 raise
             return None
-        meta = CollectionMeta.from_dict(found.config.metadata, self.address)
+        meta = CollectionMeta.from_dict(answer.config.metadata, self.address)
         if meta.layout != self.layout:
             raise QdrantError(self.address, f"it is a collection of {meta.layout}, not of {self.layout}")
-        stored = found.config.params.vectors
+        stored = answer.config.params.vectors
         for vector in set(VECTORS[self.layout].values()):
             size = stored[vector].size if isinstance(stored, Mapping) and vector in stored else None
             if size != max(1, meta.dimensions):
@@ -345,15 +345,15 @@ class Collection:
             )
             for name in dict.fromkeys(VECTORS[self.layout].values())
         }
-        given: dict[str, Any] = {"vectors_config": vectors, "metadata": meta.to_dict()}
+        config: dict[str, Any] = {"vectors_config": vectors, "metadata": meta.to_dict()}
         if remote:
-            given.update(shard_number=options.shard_number, replication_factor=options.replication_factor)
-            given.update(on_disk_payload=options.on_disk)
+            config.update(shard_number=options.shard_number, replication_factor=options.replication_factor)
+            config.update(on_disk_payload=options.on_disk)
         if remote and options.quantise:
             int8 = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, always_ram=True)
-            given.update(quantization_config=models.ScalarQuantization(scalar=int8))
+            config.update(quantization_config=models.ScalarQuantization(scalar=int8))
         try:
-            self.call("create_collection", "creating the collection", collection_name=meta.slot, **given)
+            self.call("create_collection", "creating the collection", collection_name=meta.slot, **config)
         except QdrantError as error:
             if error.status != 409 or self.read(meta.slot) != meta:  # 409: sent twice, as the answer was lost
                 raise
@@ -391,8 +391,8 @@ class Collection:
                 raise
 
     def exists(self, slot: str) -> bool:
-        found: bool = self.call("collection_exists", "looking for a collection", collection_name=slot)
-        return found
+        answer: bool = self.call("collection_exists", "looking for a collection", collection_name=slot)
+        return answer
 
     def of_build(self, build: int) -> Any:
         models = self.connection.models
@@ -404,14 +404,14 @@ class Collection:
         return models.Filter(must=[models.FieldCondition(key=BUILD, range=models.Range(lte=build))])
 
     def count(self, slot: str, where: Any) -> int:
-        found = self.call("count", "counting", collection_name=slot, count_filter=where, exact=True)
-        return int(found.count)
+        counted = self.call("count", "counting", collection_name=slot, count_filter=where, exact=True)
+        return int(counted.count)
 
     def stored(self, slot: str, ids: Sequence[str], *names: str) -> dict[str, dict[str, Any]]:
         """Return the named values of the payload of those points that are stored, by their ids."""
         doing = "looking for points"
-        found = self.call("retrieve", doing, collection_name=slot, ids=list(ids), with_payload=list(names))
-        return {str(point.id): point.payload for point in found}
+        points = self.call("retrieve", doing, collection_name=slot, ids=list(ids), with_payload=list(names))
+        return {str(point.id): point.payload for point in points}
 
     def remove(self, slot: str, build: int) -> None:
         models = self.connection.models

@@ -86,9 +86,9 @@ class QdrantSnapshot(Backend):
                 some = left[start : start + REQUESTED]
                 asked = [(wanted[i], filters[i]) for i in some]
                 for i, lists in zip(some, _ask(self, asked, limit, how), strict=True):
-                    found = self._best(ones[i], lists, limit, k, field, how)
-                    if found is not None:
-                        hits[i] = found
+                    best = self._best(ones[i], lists, limit, k, field, how)
+                    if best is not None:
+                        hits[i] = best
             left, limit = [i for i in left if i not in hits], limit * 2
         return [hits[i] for i in range(len(ones))]
 
@@ -96,10 +96,10 @@ class QdrantSnapshot(Backend):
         self, query: QueryBatch, lists: Sequence[Hits], limit: int, k: int, field: Field, how: How
     ) -> Hits | None:
         """Rank the documents of some lists; ``None`` where the best ``k`` are not proven to be among them."""
-        candidates = np.unique(np.concatenate([of.numbers for of in lists]))
-        whole = not how.exact or any(len(of.numbers) < limit for of in lists)  # a short list contains every document
+        candidates = np.unique(np.concatenate([one.numbers for one in lists]))
+        whole = not how.exact or any(len(one.numbers) < limit for one in lists)  # a short list contains every document
         error = float(float32_error(query, self.meta.max_norm, self.meta.dimensions)[0])
-        outside = -np.inf if whole else sum(float(of.scores[-1]) for of in lists) + error
+        outside = -np.inf if whole else sum(float(one.scores[-1]) for one in lists) + error
         if how.exact and len(lists) == 1 and len(lists[0].scores) > k:
             floor = float(lists[0].scores[k - 1]) - 2 * error  # the k-th best scores at least this and the error more
             if outside >= floor + error:
@@ -122,9 +122,9 @@ class QdrantSnapshot(Backend):
 
     def look_up(self, docnos: Sequence[str]) -> Numbers:
         ids = [point_id(docno) for docno in docnos]
-        found = self._retrieve(list(dict.fromkeys(ids)), [BUILD])
-        there = {str(point.id) for point in found if point.payload[BUILD] <= self.meta.build}
-        numbers: Numbers = np.where([name in there for name in ids], self.numbered(ids), -1).astype(np.int64)
+        points = self._retrieve(list(dict.fromkeys(ids)), [BUILD])
+        visible = {str(point.id) for point in points if point.payload[BUILD] <= self.meta.build}
+        numbers: Numbers = np.where([name in visible for name in ids], self.numbered(ids), -1).astype(np.int64)
         return numbers
 
     def texts(self, name: str, numbers: Numbers) -> list[str]:
@@ -197,8 +197,8 @@ class QdrantSnapshot(Backend):
             page = ids[start : start + PAGE]
             yield from self.call("retrieve", "reading points", ids=page, with_payload=payload, with_vectors=vectors)
 
-    def _all_there(self, wanted: dict[int, None], found: dict[int, Any]) -> None:
-        if any(number not in found for number in wanted):
+    def _all_there(self, wanted: dict[int, None], read: dict[int, Any]) -> None:
+        if any(number not in read for number in wanted):
             raise QdrantError(self.path, "points vanished during the search; search again")
 
 

@@ -379,16 +379,16 @@ class Columns:
         starts, slots = [0], list[int]()
         sources = []
         for first, last in pairwise(queries.offsets.tolist()):
-            of = np.full(self.groups * LANES, -1)
-            of[first:last] = np.arange(first, last)
+            row_of_lane = np.full(self.groups * LANES, -1)
+            row_of_lane[first:last] = np.arange(first, last)
             groups = range(first // LANES, (last - 1) // LANES + 1)
             slots += groups
-            sources += [of[group * LANES : (group + 1) * LANES] for group in groups]
+            sources += [row_of_lane[group * LANES : (group + 1) * LANES] for group in groups]
             if queries.document_weights is not None:  # the product with the document's own row has a separate sum
-                own = np.full(LANES, -1)
-                own[(last - 1) % LANES] = rows + len(starts) - 1
+                blend_lane = np.full(LANES, -1)
+                blend_lane[(last - 1) % LANES] = rows + len(starts) - 1
                 slots.append(self.groups + groups[-1])
-                sources.append(own)
+                sources.append(blend_lane)
             starts.append(len(slots))
         self.starts, self.slots = np.array(starts, dtype=np.int64), np.array(slots, dtype=np.int64)
         self._sources = np.array(sources)  # [slots, 16], the number of the factor, or -1 for 0
@@ -399,8 +399,8 @@ class Columns:
         if self.queries.document_weights is not None:
             last = coded.steps[self.queries.offsets[1:] - 1]
             known.append((last * self.queries.document_weights).astype(np.float32))
-        found: npt.NDArray[np.float32] = np.concatenate([*known, np.zeros(1, dtype=np.float32)])[self._sources]
-        return _aligned(found)
+        factors: npt.NDArray[np.float32] = np.concatenate([*known, np.zeros(1, dtype=np.float32)])[self._sources]
+        return _aligned(factors)
 
 
 class CompiledScan:

@@ -78,7 +78,7 @@ class FolderSnapshot(StoredSnapshot, VectorParts, Backend):
         super().__init__(path, kind)
         self.meta = IndexMeta.read(self.manifest.details, path)
         for shard in self.shards:
-            rows, expected = (f"{of.dtype}[r, {of.dimensions}]" for of in (shard, self.meta))
+            rows, expected = (f"{described.dtype}[r, {described.dimensions}]" for described in (shard, self.meta))
             if rows != expected:
                 raise DamagedError(shard.part.path, f"its rows are {rows}, not {expected}")
 

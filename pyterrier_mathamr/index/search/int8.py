@@ -85,7 +85,7 @@ def encode_rows(rows: Rows) -> tuple[Codes, npt.NDArray[np.float32], npt.NDArray
         rounded = np.clip(np.rint(scaled), -_GREATEST, _GREATEST)
         codes[start : start + _PIECE] = rounded
         scaled -= rounded
-        squares = [float(np.einsum("ij,ij->i", of, of).max()) for of in (scaled, rounded)]
+        squares = [float(np.einsum("ij,ij->i", rest, rest).max()) for rest in (scaled, rounded)]
         bounds = np.maximum(bounds, np.sqrt(squares) + 1e-4)  # x / s is itself rounded, by less than 127 · 2⁻²⁴ each
     return codes, scales, bounds * _SLACK
 
@@ -373,25 +373,25 @@ class CodeScan:
         import torch
 
         best = self._take("best", documents, self.columns)
-        own = None if self.last is None else self._take("own", documents, len(self.last))
+        last_products = None if self.last is None else self._take("own", documents, len(self.last))
         if length > self.rows:  # than are multiplied at once
             for i, start in enumerate(range(row, row + documents * length, length)):
                 cuts = pairwise([*range(start, start + length, self.rows), start + length])
                 torch.amax(torch.stack([self._products(*cut).amax(0) for cut in cuts]), 0, out=best[i])
-                if own is not None:
-                    own[i] = self._products(start + length - 1, start + length)[0, self.last]
+                if last_products is not None:
+                    last_products[i] = self._products(start + length - 1, start + length)[0, self.last]
         elif self.padded:
             products = self._products(row, row + documents * length).view(documents, length, self.columns)
-            self._reduce(products, best, own)
+            self._reduce(products, best, last_products)
         else:
-            self._in_blocks(row, length, block, best, own)
+            self._in_blocks(row, length, block, best, last_products)
         numbers = self.memory.take("numbers", documents, self.columns).view(torch.float32).copy_(best)
         scores = self.factors @ numbers.T
-        if self.blend is not None and own is not None:
-            scores += own.float().T * self.blend
+        if self.blend is not None and last_products is not None:
+            scores += last_products.float().T * self.blend
         return scores
 
-    def _in_blocks(self, row: int, length: int, block: int, best: Tensor, own: Tensor | None) -> None:
+    def _in_blocks(self, row: int, length: int, block: int, best: Tensor, last_products: Tensor | None) -> None:
         """Reduce documents of one length, a block at a time with few calls for each, which are as long as a call."""
         import torch
 
@@ -407,15 +407,15 @@ class CodeScan:
                 out, products = out[: len(some)], products[: len(into)]
             torch._int_mm(_unpacked(some), asked, out=out)
             scaled = self._scaled(products.view(-1, self.columns), row + at * length).view_as(products)
-            self._reduce(scaled, into, None if own is None else own[at : at + block])
+            self._reduce(scaled, into, None if last_products is None else last_products[at : at + block])
 
-    def _reduce(self, products: Tensor, best: Tensor, own: Tensor | None) -> None:
+    def _reduce(self, products: Tensor, best: Tensor, last_products: Tensor | None) -> None:
         """Reduce the products of some documents, ``[D, n, T]``, into ``[D, T]`` and ``[D, queries]``."""
         import torch
 
         greatest(products, best, self.memory)
-        if own is not None and self.last is not None:
-            torch.index_select(products[:, -1], 1, self.last, out=own)
+        if last_products is not None and self.last is not None:
+            torch.index_select(products[:, -1], 1, self.last, out=last_products)
 
     def _products(self, start: int, end: int) -> Tensor:
         """Multiply some rows of codes with all columns: ``[end - start, T]``."""

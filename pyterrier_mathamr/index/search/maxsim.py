@@ -64,17 +64,17 @@ def scan(rows: StoredRows, offsets: Numbers, queries: QueryBatch) -> Scores:
             documents = slice(piece[0] + first, piece[0] + last)
             ends = offsets[documents.start : documents.stop + 1]
             start, end = int(ends[0]), int(ends[-1])
-            own = None  # the products of each document's last row
+            last_products = None  # the products of each document's last row
             if end - start > 2 * BLOCK_ROWS:  # one document, multiplied in pieces of bounded memory
                 cuts = pairwise([*range(start, end, BLOCK_ROWS), end])
                 best = np.max([multiply(rows[slice(*cut)]).max(axis=0) for cut in cuts], axis=0, keepdims=True)
                 if queries.document_weights is not None:
-                    own = multiply(rows[end - 1 : end])
+                    last_products = multiply(rows[end - 1 : end])
             else:
                 products = multiply(rows[start:end])
                 best = greatest(products, ends - start)
                 if queries.document_weights is not None:
-                    own = products[ends[1:] - start - 1]
+                    last_products = products[ends[1:] - start - 1]
             if queries.weights is not None:
                 best *= queries.weights
             if len(queries) == len(queries.rows):
@@ -83,8 +83,8 @@ def scan(rows: StoredRows, offsets: Numbers, queries: QueryBatch) -> Scores:
                 sums = best.sum(axis=1, keepdims=True)
             else:
                 sums = np.add.reduceat(best, queries.offsets[:-1], axis=1)
-            if queries.document_weights is not None and own is not None:
-                sums = sums + own[:, queries.offsets[1:] - 1] * queries.document_weights.astype(np.float32)
+            if queries.document_weights is not None and last_products is not None:
+                sums = sums + last_products[:, queries.offsets[1:] - 1] * queries.document_weights.astype(np.float32)
             scores[:, documents] = sums.T
 
     shared = len(rows) * columns.size >= _SHARED
