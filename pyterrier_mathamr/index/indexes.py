@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -58,9 +58,6 @@ class VectorIndex(Composing, Leaf, pt.Indexer):  # type: ignore[misc]
     """An index of vectors. Subclasses define where it is, ``indexer``, ``retriever`` and :meth:`snapshot`."""
 
     LAYOUT: ClassVar[Layout]
-    QUERIES: ClassVar[Literal["post", "formula"]]
-    """How :meth:`search` reads a typed query."""
-
     APPROXIMATE: ClassVar[bool] = True
     """Whether there is approximate search."""
 
@@ -133,7 +130,8 @@ class VectorIndex(Composing, Leaf, pt.Indexer):  # type: ignore[misc]
         retriever = self.retriever(num_results=num_results)
         encoder = _model_of(self, model)
         graphs = graphs or GraphBuilder(reads=encoder.reads)
-        builder = pt.inspect.transformer_apply_attributes(graphs, side="auto", queries=self.QUERIES)
+        queries = "formula" if self.LAYOUT == "formulas" else "post"
+        builder = pt.inspect.transformer_apply_attributes(graphs, side="auto", queries=queries)
         encode = builder >> encoder.query_encoder()
         pipeline: pt.Transformer = encode >> retriever
         ranking = pipeline(pd.DataFrame({"qid": [qid], "query": [query]}))
@@ -160,7 +158,6 @@ class DocumentVectorIndex(VectorIndex):
     """An index of documents with all their vectors."""
 
     LAYOUT = "documents"
-    QUERIES = "post"
 
     single_vector = method(SingleVectorRetriever)
     doc_vn = method(DocVNRetriever)
@@ -218,7 +215,6 @@ class FormulaVectorIndex(VectorIndex):
     """An index of formulas, each with one vector; called directly, it accepts queries as :meth:`retriever`."""
 
     LAYOUT = "formulas"
-    QUERIES = "formula"
 
     retriever = method(FormulaVectorRetriever)
 

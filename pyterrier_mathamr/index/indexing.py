@@ -479,12 +479,13 @@ class ArtifactIndexer(Leaf, Indexer):
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
         """Leave out documents that an interrupted job has finished, so that they are not encoded again."""
         documents = identified(stream)
-        if not self.resume:
-            yield from documents
-            return
+        yield from self.unfinished().pending(documents, batch_size) if self.resume else documents
+
+    def unfinished(self) -> Any:
+        """Return the work of an interrupted job, whose ``pending`` leaves out its documents."""
         done = self._index.unfinished_parts(self.mode, self.fingerprint())
         self._corpus = Corpus(self._index.path, done.parts)
-        yield from self._corpus.pending(documents, batch_size)
+        return self._corpus
 
 
 @explained

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -191,15 +191,8 @@ class Scoring(IndexTransformer):
         return Side(rows[compared], range(len(rows))[compared], Nodes.of(len(rows), ids, asked.graph("graph")))
 
 
-class Strategy(NamedTuple):
-    """The vectors that select documents, and the vectors that rank them."""
-
-    select: Field
-    rank: Field
-
-
 class IndexRetriever(Scoring):
-    """Queries in, a ranking out; subclasses state their strategy.
+    """Queries in, a ranking out; subclasses state the vectors that select documents, and ``field``, that ranks them.
 
     Args:
         num_results: the most documents returned for a query.
@@ -209,7 +202,8 @@ class IndexRetriever(Scoring):
             miss less and take longer.
     """
 
-    strategy: ClassVar[Strategy]
+    field: ClassVar[Field]
+    selected_by: ClassVar[Field]
     gives: ClassVar[tuple[str, ...]] = ("docno",)
     """The texts of an entry that become columns."""
 
@@ -228,10 +222,6 @@ class IndexRetriever(Scoring):
     ) -> None:
         super().__init__(index, exact, subset, where, verbose, batch_size, device)
         self.num_results, self.hnsw_ef = num_results, hnsw_ef
-
-    @property
-    def field(self) -> Field:
-        return self.strategy.rank
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Rank documents for each distinct query."""
@@ -257,14 +247,13 @@ class IndexRetriever(Scoring):
 
     def best(self, queries: QueryBatch, backend: Backend) -> list[Hits]:
         """Select the best documents of each query; score them again where they are ranked by other vectors."""
-        select, rank = self.strategy
-        device = check_device(self.device)
-        how = How(self.exact, self.hnsw_ef, getattr(self, "hits", 0), device, select == rank, self.where)
-        if select == rank:
-            return backend.select(queries, self.num_results, select, how)
-        nearest = backend.select(queries, getattr(self, "candidates", self.num_results), select, how)
+        device, scored = check_device(self.device), self.selected_by == self.field
+        how = How(self.exact, self.hnsw_ef, getattr(self, "hits", 0), device, scored, self.where)
+        if scored:
+            return backend.select(queries, self.num_results, self.field, how)
+        nearest = backend.select(queries, getattr(self, "candidates", self.num_results), self.selected_by, how)
         numbers = [np.sort(hits.numbers) for hits in nearest]
-        scores = backend.score(queries, numbers, rank)
+        scores = backend.score(queries, numbers, self.field)
         return [best_of(backend, *of_query, self.num_results) for of_query in zip(numbers, scores, strict=True)]
 
 
@@ -280,7 +269,7 @@ class SingleVectorRetriever(IndexRetriever):
     """
 
     label = "MathAMR single"
-    strategy = Strategy(select="doc", rank="doc")
+    selected_by = field = "doc"
 
 
 @explained
@@ -324,7 +313,7 @@ class DocVNRetriever(IndexRetriever):
     """
 
     label = "MathAMR doc-VN"
-    strategy = Strategy(select="doc", rank="all")
+    selected_by, field = "doc", "all"
 
     def __init__(
         self,
@@ -369,7 +358,7 @@ class ColBERTRetriever(IndexRetriever):
     """
 
     label = "MathAMR ColBERT"
-    strategy = Strategy(select="all", rank="all")
+    selected_by = field = "all"
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ from pyterrier_mathamr.index.search.maxsim import best_of, exact_scores, float32
 from pyterrier_mathamr.index.subsets import Condition, Group, read_where
 from pyterrier_mathamr.store import Mode, WriteError
 
-from .collection import BUILD, KEPT, VECTORS, Collection, CollectionMeta, CollectionOptions, Connection, point_id
+from .collection import BUILD, KEPT, VECTORS, Collection, CollectionMeta, CollectionOptions, point_id
 from .upload import Upload, discard
 
 PAGE = 256
@@ -170,12 +170,12 @@ class QdrantSnapshot(Backend):
 
     def visible(self) -> Any:
         """Return the filter that hides the points of later calls, complete or not; ``None`` if it can be left out."""
-        if not self.collection.connection.remote and not self.meta.pending:
+        if not self.collection.remote and not self.meta.pending:
             return None  # a folder is open in this process only, and filtered at 10 µs a point
         return self.collection.until_build(self.meta.build)
 
     def _filter(self, among: Numbers | None, where: str | None) -> Any:
-        models, visible = self.collection.connection.models, self.visible()
+        models, visible = self.collection.models, self.visible()
         if among is None and where is None:
             return visible
         must = [] if visible is None else [*visible.must]
@@ -249,10 +249,10 @@ def _ask(
     snapshot: QdrantSnapshot, wanted: Sequence[tuple[Sequence[tuple[Field, Any]], Any]], limit: int, how: How
 ) -> list[list[Hits]]:
     """Request the lists of some queries at once, each with a filter; the scores have the error of a float32 scan."""
-    connection = snapshot.collection.connection
-    models, names = connection.models, VECTORS[snapshot.meta.layout]
+    collection = snapshot.collection
+    models, names = collection.models, VECTORS[snapshot.meta.layout]
     params = None  # local mode searches exactly, and warns of parameters
-    if connection.remote:
+    if collection.remote:
         whole = models.QuantizationSearchParams(ignore=True)
         exact = models.SearchParams(exact=True, quantization=whole)
         params = exact if how.exact else models.SearchParams(hnsw_ef=how.hnsw_ef, exact=False)
@@ -304,27 +304,19 @@ class QdrantIndexer(ArtifactIndexer):
         self.options = options or CollectionOptions()
         self._upload: Upload | None = None
 
+    def unfinished(self) -> Upload:
+        self._upload = Upload(self._index.collection, self.mode, self.fingerprint() if self.resume else None)
+        return self._upload
+
     def write(self, posts: Iterator[IndexPost], model: str | None) -> None:
         entries = chain.from_iterable(post.entries for post in posts)
-        upload, self._upload = self._upload or self._new_upload(), None
+        upload, self._upload = self._upload or self.unfinished(), None
         upload.run(entries, self.options, model, self.kept())
-
-    def _new_upload(self) -> Upload:
-        return Upload(self._index.collection, self.mode, self.fingerprint() if self.resume else None)
 
 
 @explained
 class QdrantDocumentIndexer(QdrantIndexer, DocumentIndexer):
     """Stores ``{docno, doc_embs, (formula_ids)}``: each document with its vectors ``doc`` and ``all``."""
-
-    def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
-        """Leave out documents that an interrupted call has stored, so that they are not encoded again."""
-        documents = identified(stream)
-        if not self.resume:
-            yield from documents
-            return
-        self._upload = self._new_upload()
-        yield from self._upload.pending(documents, batch_size)
 
 
 @explained
@@ -389,8 +381,7 @@ class QdrantBase(Counted, VectorIndex):
             raise ConfigError("collection", collection, 'a name without any of < > : " / \\ | ? *')
         self.location, self.name = str(location), collection
         self.timeout, self.retries, self.pause = timeout, retries, pause
-        connection = Connection(self.location, api_key, timeout, retries, pause)
-        self.collection = Collection(connection, collection, self.LAYOUT)
+        self.collection = Collection(self.location, collection, self.LAYOUT, api_key, timeout, retries, pause)
 
     @classmethod
     def example(cls) -> Self:
@@ -418,7 +409,7 @@ class QdrantBase(Counted, VectorIndex):
         return hash(self._identity())
 
     def _identity(self) -> tuple[Any, ...]:
-        remote = self.collection.connection.remote
+        remote = self.collection.remote
         return type(self), self.location if remote else Path(self.location).absolute(), self.name
 
     def __repr__(self) -> str:
@@ -485,7 +476,7 @@ class QdrantBase(Counted, VectorIndex):
         present = [name for name, number in zip(names, snapshot.look_up(names), strict=True) if number >= 0]
         if not present:
             snapshot.find(names)
-        models = self.collection.connection.models
+        models = self.collection.models
         for start in range(0, len(present), REMOVED):
             ids = [point_id(name) for name in present[start : start + REMOVED]]
             try:

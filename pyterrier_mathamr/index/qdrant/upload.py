@@ -243,7 +243,7 @@ class Upload:
             self.meta = replace(self.meta, max_norm=norm)
             self.collection.write(self.meta)
         if new := self._new(batch):
-            models = self.collection.connection.models
+            models = self.collection.models
             points = [models.PointStruct(**point) for point in new]
             slot = self.meta.slot
             self.collection.call("upsert", "storing points", collection_name=slot, points=points, wait=True)

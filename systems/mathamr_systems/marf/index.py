@@ -39,7 +39,7 @@ from pyterrier_mathamr.index.indexing import ArtifactIndexer, IndexPost, check_r
 from pyterrier_mathamr.index.parts import DOCUMENTS, DType, Entry, read_entries, stored_formula_ids
 from pyterrier_mathamr.index.search.folder import QUERY_ROWS, FolderSnapshot
 from pyterrier_mathamr.index.search.maxsim import best_of, exact_scores, float32_error, scan
-from pyterrier_mathamr.index.transformers import IndexRetriever, IndexTransformer, MaxSimScorer, Strategy
+from pyterrier_mathamr.index.transformers import IndexRetriever, IndexTransformer, MaxSimScorer
 from pyterrier_mathamr.store import Mode, UnknownIdError, ranges
 
 from .context import Formula
@@ -118,7 +118,7 @@ class MaRFRetriever(_Explained, IndexRetriever):
     """
 
     label = "MaRF retriever"
-    strategy = Strategy(select="all", rank="all")
+    selected_by = field = "all"
     checks: ClassVar[Mapping[str, Rule]] = {
         **IndexRetriever.checks,
         "exact": Rule("True: every view is scanned", lambda value: value is True),
@@ -405,7 +405,6 @@ class MaRFIndex(IndexArtifact):
     KIND = VIEWS
     HOLDS = "document"
     LAYOUT = "documents"
-    QUERIES = "post"
 
     retriever = method(MaRFRetriever)
     scorer = method(MaRFScorer)
