@@ -57,9 +57,21 @@ def scan(rows: StoredRows, offsets: Numbers, queries: QueryBatch) -> Scores:
     columns = np.ascontiguousarray(queries.rows.T)  # [d, T]
     scores = np.empty((len(queries), len(offsets) - 1), dtype=np.float32)
     block_rows = min(max(_PRODUCTS // columns.shape[1], _LEAST_ROWS), BLOCK_ROWS)
+    most_rows = max(block_rows, min(int(np.diff(offsets).max(initial=0)), 2 * BLOCK_ROWS))  # multiplied at once
 
     def score(piece: tuple[int, int]) -> None:
-        multiply = _Multiplier(columns)
+        wide, products = (np.empty((most_rows, width), dtype=np.float32) for width in columns.shape)
+
+        def multiply(some: StoredRows) -> Rows:
+            """Multiply rows with all columns, float32 ``[r, T]``, in memory that the next product overwrites."""
+            left, out = wide[: len(some)], products[: len(some)]
+            if isinstance(some, ScaledRows):  # it costs less to scale the products than the rows
+                np.copyto(left, unpack_codes(some.codes))
+                np.matmul(left, columns, out=out)
+                out *= some.scales[:, None]
+                return out
+            return np.matmul(some if some.dtype == np.float32 else widened(some, left), columns, out=out)
+
         for first, last in blocks(offsets[piece[0] : piece[1] + 1], block_rows):
             documents = slice(piece[0] + first, piece[0] + last)
             ends = offsets[documents.start : documents.stop + 1]
@@ -71,10 +83,10 @@ def scan(rows: StoredRows, offsets: Numbers, queries: QueryBatch) -> Scores:
                 if queries.document_weights is not None:
                     last_products = multiply(rows[end - 1 : end])
             else:
-                products = multiply(rows[start:end])
-                best = greatest(products, ends - start)
+                block = multiply(rows[start:end])
+                best = greatest(block, ends - start)
                 if queries.document_weights is not None:
-                    last_products = products[ends[1:] - start - 1]
+                    last_products = block[ends[1:] - start - 1]
             if queries.weights is not None:
                 best *= queries.weights
             if len(queries) == len(queries.rows):
@@ -90,25 +102,6 @@ def scan(rows: StoredRows, offsets: Numbers, queries: QueryBatch) -> Scores:
     shared = len(rows) * columns.size >= _SHARED
     on_threads(score, blocks(offsets, max(len(rows) // _PIECES, BLOCK_ROWS)) if shared else [(0, len(offsets) - 1)])
     return scores
-
-
-class _Multiplier:
-    """Multiplies blocks of rows with all columns, float32 ``[r, T]``, in memory that the next product overwrites."""
-
-    def __init__(self, columns: Rows) -> None:
-        self.columns = columns
-        self._rows, self._products = (np.empty((0, width), dtype=np.float32) for width in columns.shape)
-
-    def __call__(self, rows: StoredRows) -> Rows:
-        if len(rows) > len(self._products):
-            self._rows, self._products = (np.empty((len(rows), width), np.float32) for width in self.columns.shape)
-        wide, products = self._rows[: len(rows)], self._products[: len(rows)]
-        if isinstance(rows, ScaledRows):  # it costs less to scale the products than the rows
-            np.copyto(wide, unpack_codes(rows.codes))
-            np.matmul(wide, self.columns, out=products)
-            products *= rows.scales[:, None]
-            return products
-        return np.matmul(rows if rows.dtype == np.float32 else widened(rows, wide), self.columns, out=products)
 
 
 def greatest(products: Rows, starts: Numbers) -> Rows:
