@@ -26,7 +26,7 @@ from pyterrier_mathamr.index.indexes import (
     example_folder,
     merged_model,
 )
-from pyterrier_mathamr.index.indexing import ArtifactIndexer, DocumentIndexer, FormulaIndexer, IndexPost
+from pyterrier_mathamr.index.indexing import ArtifactIndexer, DocumentIndexer, FormulaIndexer, IndexPost, VisualIds
 from pyterrier_mathamr.index.options import explained
 from pyterrier_mathamr.index.parts import TEXTS, Entry, described_rows
 from pyterrier_mathamr.index.search.maxsim import best_of, exact_scores, float32_error
@@ -333,7 +333,7 @@ class QdrantFormulaIndexer(QdrantIndexer, FormulaIndexer):
         index: Any,
         mode: Mode = "create",
         *,
-        visual_ids: Mapping[str, str] | None = None,
+        visual_ids: VisualIds | None = None,
         options: CollectionOptions | None = None,
         model: str | None = None,
         keep: Sequence[str] | None = None,
