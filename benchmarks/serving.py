@@ -31,7 +31,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice
 from pathlib import Path
@@ -115,8 +115,8 @@ def measure_cpu(engine: str) -> dict[str, list[float]]:
     from pyterrier_mathamr.engine import SearchEngine
     from pyterrier_mathamr.engine.page import Answers
     from pyterrier_mathamr.formula import one_text
+    from pyterrier_mathamr.index.backend import query_batch
     from pyterrier_mathamr.index.search.folder import scan_codes
-    from pyterrier_mathamr.index.search.queries import query_batch
 
     answers = Answers(SearchEngine(engine))
     at, times = answers.engine, dict[str, list[float]]()
@@ -130,7 +130,7 @@ def measure_cpu(engine: str) -> dict[str, list[float]]:
         return found
 
     def scan(batch: Any) -> None:
-        scan_codes(vectors.shards, batch, None, lambda *of: None)
+        deque(scan_codes(vectors.shards, batch, None), maxlen=0)
 
     with one_text(), warnings.catch_warnings():
         warnings.simplefilter("ignore")

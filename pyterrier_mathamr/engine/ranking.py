@@ -39,7 +39,7 @@ from pyterrier_mathamr.fusion.fusions import fused_standard
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.graph.mathamr import EMPTY_AMR
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
-from pyterrier_mathamr.index.search.queries import QueryBatch, batch_of
+from pyterrier_mathamr.index.backend import QueryBatch, batch_of
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import MathPost, PostFormula
 from pyterrier_mathamr.posts.topics import TOPIC_FORMS, distinct_queries, with_query

@@ -16,7 +16,6 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from html import escape
 from typing import NamedTuple
 
@@ -36,19 +35,14 @@ FORMULAS = ("formula", "symbols", "edges", "nodes", "layout tree", "operator tre
 _LONGEST_TEXT = 50_000  # characters of a text that are written
 
 Key = tuple[str, int | str]
-"""The origin of a part in a query: its row, a word, or the whole."""
+"""What is marked in a text: a row (a formula or sentence), a word, or the whole."""
 
 
 class ColorGroup(NamedTuple):
-    """The parts of a score that have the same origin in the query.
+    """The parts of a score that have the same origin in the query."""
 
-    Attributes:
-        number: from 1, the greatest contribution first.
-        color: in hexadecimal.
-    """
-
-    number: int
-    color: str
+    number: int  # from 1, the greatest contribution first
+    color: str  # in hexadecimal
 
     @property
     def badge(self) -> str:
@@ -59,40 +53,22 @@ class ColorGroup(NamedTuple):
         )
 
 
-@dataclass
-class TextMarks:
-    """The colors in one text: the groups of each formula, sentence and word by number or word."""
-
-    rows: dict[int, list[ColorGroup]] = field(default_factory=lambda: defaultdict(list))
-    words: dict[str, list[ColorGroup]] = field(default_factory=lambda: defaultdict(list))
-    whole: list[ColorGroup] = field(default_factory=list)
-
-    def add(self, kind: str, row: int, text: str, group: ColorGroup) -> None:
-        """Mark the formula, sentence or word of a part."""
-        if kind in (*FORMULAS, "sentence") and row >= 0:
-            marked = self.rows[row]
-        elif kind == "word" and text:
-            marked = self.words[text.lower()]
-        elif kind == "document":
-            marked = self.whole
-        else:
-            return
-        if group not in marked:
-            marked.append(group)
+Marks = Mapping[Key, list[ColorGroup]]
+"""The colors in one text."""
 
 
-def key_of(part: Part) -> Key | None:
-    """Return the origin of a part in the query, or ``None`` if it has none."""
-    if part.part in (*FORMULAS, "sentence") and part.query_row >= 0:
-        return "row", part.query_row
-    if part.part == "word":
-        return "word", part.query.lower()
-    return ("whole", 0) if part.part == "document" else None
+def key_of(kind: str, row: int, text: str) -> Key | None:
+    """Return what a part is about in one of the texts, or ``None`` if it is about nothing of it."""
+    if kind in (*FORMULAS, "sentence") and row >= 0:
+        return "row", row
+    if kind == "word":
+        return "word", text.lower()
+    return ("whole", 0) if kind == "document" else None
 
 
 def group_of(part: Part, groups: Mapping[Key, ColorGroup]) -> ColorGroup | None:
-    """Return the number and color of a part's origin, if it has them."""
-    key = key_of(part)
+    """Return the number and color of a part's origin in the query, if it has them."""
+    key = key_of(part.part, part.query_row, part.query)
     return None if key is None else groups.get(key)
 
 
@@ -100,7 +76,7 @@ def groups_of(parts: Iterable[Part]) -> dict[Key, ColorGroup]:
     """Give a number and a color to the origins in the query that contribute most."""
     totals: dict[Key, float] = defaultdict(float)
     for part in parts:
-        if (key := key_of(part)) is not None:
+        if (key := key_of(part.part, part.query_row, part.query)) is not None:
             totals[key] += part.contribution
     best = sorted((key for key in totals if totals[key] > 0), key=lambda key: -totals[key])[: len(HUES)]
     return {key: ColorGroup(number, HUES[number - 1]) for number, key in enumerate(best, 1)}
@@ -108,22 +84,28 @@ def groups_of(parts: Iterable[Part]) -> dict[Key, ColorGroup]:
 
 def texts_of(explanation: Explanation) -> tuple[str, str]:
     """Write the two texts with each part of the query, and its match, in one color."""
-    groups, query, document = groups_of(explanation.rows), TextMarks(), TextMarks()
+    groups = groups_of(explanation.rows)
+    marks_of_query: dict[Key, list[ColorGroup]] = defaultdict(list)
+    marks_of_document: dict[Key, list[ColorGroup]] = defaultdict(list)
     colored = [(group, part) for part in explanation.rows if (group := group_of(part, groups)) is not None]
     for group, part in sorted(colored, key=lambda pair: pair[0].number):
-        query.add(part.part, part.query_row, part.query, group)
-        document.add(part.document_part or part.part, part.document_row, part.document, group)
-    return _colored("query", explanation.query, query), _colored(explanation.docno, explanation.document, document)
+        asked = key_of(part.part, part.query_row, part.query)
+        matched = key_of(part.document_part or part.part, part.document_row, part.document)
+        for marks, key in ((marks_of_query, asked), (marks_of_document, matched)):
+            if key is not None and group not in marks[key]:
+                marks[key].append(group)
+    document = _colored(explanation.docno, explanation.document, marks_of_document)
+    return _colored("query", explanation.query, marks_of_query), document
 
 
-def _colored(title: str, reading: Reading | None, marks: TextMarks) -> str:
+def _colored(title: str, reading: Reading | None, marks: Marks) -> str:
     if reading is None:
         return ""
-    badges = "".join(group.badge for group in marks.whole)
+    badges = "".join(group.badge for group in marks.get(("whole", 0), ()))
     return f"<p><b>{escape(title)}</b>{badges}</p><div>{marked(reading, marks)}</div>"
 
 
-def marked(reading: Reading, marks: TextMarks) -> str:
+def marked(reading: Reading, marks: Marks) -> str:
     """Write a text with its marks; formulas as MathML in their sentences; of a long text the beginning."""
     whole, at, pieces = reading.post.text, 0, []
     text = whole if len(whole) <= _LONGEST_TEXT else whole[:_LONGEST_TEXT].rpartition(" ")[0] or whole[:_LONGEST_TEXT]
@@ -132,7 +114,7 @@ def marked(reading: Reading, marks: TextMarks) -> str:
         found = re.compile(r"\s+".join(words)).search(text, at) if sentence.strip() else None
         if found is not None:
             pieces.append(inline(text[at : found.start()], reading, marks))
-            pieces.append(_painted(inline(found[0], reading, marks), marks.rows.get(row, [])))
+            pieces.append(_painted(inline(found[0], reading, marks), marks.get(("row", row), [])))
             at = found.end()
         elif text is not whole:
             break
@@ -142,16 +124,16 @@ def marked(reading: Reading, marks: TextMarks) -> str:
     return "".join(pieces).replace("\n", "<br>")
 
 
-def inline(text: str, reading: Reading, marks: TextMarks | None = None) -> str:
+def inline(text: str, reading: Reading, marks: Marks) -> str:
     """Write a piece of a text, its words and formulas marked."""
-    marks = marks or TextMarks()
+    words = {str(word): groups for (kind, word), groups in marks.items() if kind == "word" and word}
     pieces, at = [], 0
     for match in PLACEHOLDER.finditer(text):
         row = int(match[1])
-        pieces.append(_words(text[at : match.start()], marks.words))
-        pieces.append(_painted(formula_html(reading.post.formulas[row].latex), marks.rows.get(row, [])))
+        pieces.append(_words(text[at : match.start()], words))
+        pieces.append(_painted(formula_html(reading.post.formulas[row].latex), marks.get(("row", row), [])))
         at = match.end()
-    return "".join([*pieces, _words(text[at:], marks.words)])
+    return "".join([*pieces, _words(text[at:], words)])
 
 
 def _words(text: str, marks: Mapping[str, list[ColorGroup]]) -> str:
@@ -292,5 +274,5 @@ def _text(kind: str, text: str, row: int, reading: Reading | None) -> str:
     if kind == "sentence" and reading is not None:
         place = row - len(reading.post.formulas)
         if 0 <= place < len(reading.sentences) and len(reading.sentences[place]) <= _LONGEST:
-            return inline(reading.sentences[place], reading)
+            return inline(reading.sentences[place], reading, {})
     return escape(shortened(text, _LONGEST))

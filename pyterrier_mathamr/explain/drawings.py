@@ -91,30 +91,26 @@ def draw_maxsim(
         explain.draw_maxsim(query, vectors[0], document, vectors[1]).save('maxsim.svg')
     """
     table = similarities(query_graph, query_embs, doc_graph, doc_embs, query_post=query_post, doc_post=doc_post)
-    found = compare(table, query_graph.id, doc_graph.id, query_weights, query_document_weight)
-    return _drawn(found, palette(theme), parts)
-
-
-def _drawn(found: PostComparison, colors: Palette, parts: int) -> Picture:
-    canvas, groups = Canvas(), groups_of(found.terms)
-    title = f"{found.query_id or 'query'} and {found.document_id or 'document'}: score {found.score:.3f}"
+    compared = compare(table, query_graph.id, doc_graph.id, query_weights, query_document_weight)
+    canvas, colors, groups = Canvas(), palette(theme), groups_of(compared.terms)
+    title = f"{compared.query_id or 'query'} and {compared.document_id or 'document'}: score {compared.score:.3f}"
     canvas.text(MARGIN, 26, title, colors.text, strong=True, size=14)
     badges = {row: Badge(str(group.number), group.color) for row, group in groups.items()}
     asked = {row: [badge] for row, badge in badges.items()}
     matched: dict[int, list[Badge]] = {}
-    for term in sorted(found.terms, key=lambda term: groups[term.query_row].number):
+    for term in sorted(compared.terms, key=lambda term: groups[term.query_row].number):
         of_match = matched.setdefault(term.document_row, [])
         if badges[term.query_row] not in of_match:
             of_match.append(badges[term.query_row])
     right = MARGIN + _PANEL + _BETWEEN
     panels = (
-        measured_panel(f"query {found.query_id}".strip(), found.query, asked, _PANEL),
-        measured_panel(f"document {found.document_id}".strip(), found.document, matched, _PANEL),
+        measured_panel(f"query {compared.query_id}".strip(), compared.query, asked, _PANEL),
+        measured_panel(f"document {compared.document_id}".strip(), compared.document, matched, _PANEL),
     )
     height = max(panel.height for panel in panels)
     for panel, x in zip(panels, (MARGIN, right), strict=True):
         paint_panel(canvas, panel, x, 40.0, _PANEL, height, colors)
-    width, bottom = paint_table(canvas, found, groups, MARGIN, 40.0 + height + 24.0, colors, parts)
+    width, bottom = paint_table(canvas, compared, groups, MARGIN, 40.0 + height + 24.0, colors, parts)
     return canvas.picture(max(width, right + _PANEL) + MARGIN, bottom + MARGIN, colors.ground, title)
 
 
@@ -140,21 +136,13 @@ class DrawnEntry(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """A text in a panel.
-
-    Attributes:
-        title: above it.
-        badges: of the whole text.
-        entries: its sentences.
-        fills: the color of each marked formula.
-        height: in pixels.
-    """
+    """A text in a panel: its title, the badges of the whole, its sentences, and the color of each marked formula."""
 
     title: str
     badges: Sequence[Badge]
     entries: Sequence[DrawnEntry]
     fills: Mapping[int, str]
-    height: float
+    height: float  # in pixels
 
 
 def measured_panel(title: str, parts: pd.DataFrame, marks: Mapping[int, Sequence[Badge]], width: float) -> Panel:
@@ -227,7 +215,7 @@ class _Column(NamedTuple):
 
 def paint_table(
     canvas: Canvas,
-    found: PostComparison,
+    compared: PostComparison,
     groups: Mapping[int, ColorGroup],
     x: float,
     top: float,
@@ -235,60 +223,48 @@ def paint_table(
     parts: int,
 ) -> tuple[float, float]:
     """Paint the table and return its right and lower border."""
-    columns = _columns(found, parts)
-    rows = _rows(found, columns, parts)
-    product = any(column.product for column in columns)
-    for line in (_KEY, _PRODUCT) if product else (_KEY,):
+    columns = _columns(compared, parts)
+    # Rows are the matches of the columns, and then the most similar parts of the document, in its order.
+    matched = {column.term.document_row for column in columns if column.term is not None}
+    by_cosine = sorted(range(len(compared.document)), key=lambda row: -float(compared.cosines[:, row].max()))
+    others = [row for row in by_cosine if row not in matched]
+    rows = sorted([*matched, *others[: max(0, parts - len(matched))]])
+    for line in (_KEY, _PRODUCT) if any(column.product for column in columns) else (_KEY,):
         canvas.text(x, top, line, colors.quiet)
         top += 15
-    labels = [_label(found, row) for row in rows]
     left = x + _LABEL
     for place, column in enumerate(columns):
         _header(canvas, column, groups, left + place * _CELL, top, colors)
+
+    def value(term: Term, row: int) -> float:
+        return term.weight * float(compared.cosines[term.query_row, row])
+
     y = top + 2 * _ROW
-    greatest = max((abs(_value(found, c, row)) for c in columns if c.term for row in rows), default=0.0) or 1.0
-    for row, label in zip(rows, labels, strict=True):
+    greatest = max((abs(value(column.term, row)) for column in columns if column.term for row in rows), default=0.0)
+    kinds, names = compared.document["kind"], compared.document["label"]
+    latex = names[kinds == "formula"].tolist()
+    for row in rows:
+        text = {"formula": f"FORMULA_{row}", "document": "the whole text"}.get(kinds[row], names[row])
+        label = paragraph(text, latex, _LABEL - 24, lines=1)
         high = max(_ROW, label.height + 4)
         paint_paragraph(canvas, label, left - 12 - label.width, y + (high - label.height) / 2 + 2, colors.text)
-        for place, column in enumerate(columns):
-            if column.term is not None and (not column.product or column.term.document_row == row):
-                color = groups[column.term.query_row].color if column.term.document_row == row else ""
-                value = _value(found, column, row)
-                _cell(canvas, left + place * _CELL, y, high, value, value / greatest, color, colors)
+        for place, (term, product, _) in enumerate(columns):
+            if term is not None and (not product or term.document_row == row):
+                color = groups[term.query_row].color if term.document_row == row else ""
+                number = value(term, row)
+                _cell(canvas, left + place * _CELL, y, high, number, number / (greatest or 1.0), color, colors)
         y += high
-    return _sum(canvas, columns, found, left, y + 6, colors)
+    return _sum(canvas, columns, compared, left, y + 6, colors)
 
 
-def _columns(found: PostComparison, parts: int) -> list[_Column]:
+def _columns(compared: PostComparison, parts: int) -> list[_Column]:
     """Choose the terms that contribute most, in the order of the query."""
-    product = len(found.terms) - len(found.query)
-    plain = found.terms[: len(found.query)]
+    plain, products = compared.terms[: len(compared.query)], compared.terms[len(compared.query) :]
     kept = sorted(sorted(plain, key=lambda term: -abs(term.contribution))[:parts], key=plain.index)
     columns = [_Column(term, False, term.contribution) for term in kept]
-    rest = [term.contribution for term in plain if term not in kept]
-    columns += [_Column(None, False, math.fsum(rest))] if rest else []
-    return columns + [_Column(term, True, term.contribution) for term in found.terms[-product:] if product]
-
-
-def _rows(found: PostComparison, columns: Sequence[_Column], parts: int) -> list[int]:
-    """Choose the parts of the document that are the match of a column, and then the most similar ones, in its order."""
-    matched = {column.term.document_row for column in columns if column.term is not None}
-    by_cosine = sorted(range(len(found.document)), key=lambda row: -float(found.cosines[:, row].max()))
-    others = [row for row in by_cosine if row not in matched]
-    return sorted([*matched, *others[: max(0, parts - len(matched))]])
-
-
-def _value(found: PostComparison, column: _Column, row: int) -> float:
-    """Weight times cosine."""
-    return column.term.weight * float(found.cosines[column.term.query_row, row]) if column.term else 0.0
-
-
-def _label(found: PostComparison, row: int) -> Paragraph:
-    """Name a part of the document: its formula, or the begin of its sentence with formulas in place."""
-    kind, label = found.document["kind"][row], found.document["label"][row]
-    latex = found.document.loc[found.document["kind"] == "formula", "label"].tolist()
-    text = f"FORMULA_{row}" if kind == "formula" else "the whole text" if kind == "document" else label
-    return paragraph(text, latex, _LABEL - 24, lines=1)
+    if rest := [term.contribution for term in plain if term not in kept]:
+        columns.append(_Column(None, False, math.fsum(rest)))
+    return columns + [_Column(term, True, term.contribution) for term in products]
 
 
 def _header(
@@ -321,7 +297,7 @@ def _cell(
 
 
 def _sum(
-    canvas: Canvas, columns: Sequence[_Column], found: PostComparison, left: float, y: float, colors: Palette
+    canvas: Canvas, columns: Sequence[_Column], compared: PostComparison, left: float, y: float, colors: Palette
 ) -> tuple[float, float]:
     """Write the terms, rounded so that they add up to the displayed score."""
     values = rounded([column.contribution for column in columns], _DIGITS)
@@ -331,7 +307,7 @@ def _sum(
         _centered(canvas, left + place * _CELL + _CELL / 2, y + 14, f"{value:z.{_DIGITS}f}", colors.text, strong=True)
     right = left + len(columns) * _CELL
     canvas.line(f"M{left:.1f} {y:.1f}H{right:.1f}", colors.line, "rule")
-    total = f"= {found.score:.{_DIGITS}f}"
+    total = f"= {compared.score:.{_DIGITS}f}"
     canvas.text(right + 8, y + 14, total, colors.text, strong=True)
     return right + 8 + text_width(total), y + 22
 

@@ -143,9 +143,8 @@ class Explanation:
             factor: any number.
             system: a name of the system that replaces the name in all parts.
         """
-        parts = (part.scaled(factor) for part in self.rows)
-        named = (part if system is None else part._replace(system=system) for part in parts)
-        return Explanation.of(self.docno, named, self.query, self.document)
+        parts = (part.scaled(factor)._replace(system=part.system if system is None else system) for part in self.rows)
+        return Explanation.of(self.docno, parts, self.query, self.document)
 
     def __add__(self, other: Explanation) -> Explanation:
         """Explain the sum of two scores of one document for one query."""
@@ -398,4 +397,4 @@ def _with_texts(frame: pd.DataFrame, docno: str, texts: Mapping[str, Any]) -> pd
     if "docno" not in frame.columns:
         frame = with_objects(frame, docno=[docno] * len(frame))
     here = frame["docno"].astype(str) == docno
-    return with_objects(frame, **{name: [of if own else None for own in here] for name, of in texts.items()})
+    return with_objects(frame, **{name: [text if own else None for own in here] for name, text in texts.items()})

@@ -32,9 +32,33 @@ if TYPE_CHECKING:
 Embeddings = npt.NDArray[np.float32]
 
 
-def misfit(post: str, reason: str) -> ExplainError:
+def _misfit(post: str, reason: str) -> ExplainError:
     """Explain why vectors or weights do not belong to a graph."""
     return ExplainError(f"post {post!r}: {reason}. Give graphs and the vectors that one model computed from them.")
+
+
+class Term(NamedTuple):
+    """A term of a score: a node of the query, the most similar one of the document, and the factor of their cosine.
+
+    Of the last term, the product of the document vectors, the node is the document's own.
+    """
+
+    query_row: int
+    document_row: int
+    weight: float
+    contribution: float
+
+
+def maxsim_terms(
+    cosines: npt.NDArray[np.float64], weights: npt.NDArray[np.float64] | None, document_weight: float | None
+) -> list[Term]:
+    """Split MaxSim into a term for each row of the query, and one of the document vectors if they are weighted."""
+    factors = np.ones(len(cosines)) if weights is None else weights
+    matched = cosines.argmax(axis=1)
+    pairs = [(row, int(match), float(factor)) for row, (match, factor) in enumerate(zip(matched, factors, strict=True))]
+    if document_weight is not None:
+        pairs.append((len(cosines) - 1, cosines.shape[1] - 1, float(document_weight)))
+    return [Term(row, match, factor, float(factor * cosines[row, match])) for row, match, factor in pairs]
 
 
 class Nodes(NamedTuple):
@@ -47,8 +71,7 @@ class Nodes(NamedTuple):
     @classmethod
     def of(cls, rows: int, formula_ids: Sequence[str] | None = None, graph: MathAMRGraph | None = None) -> Nodes:
         if graph is not None:
-            has_formulas = formula_ids is None or bool(len(formula_ids))
-            nodes = virtual_nodes(graph, rows, formulas=has_formulas)
+            nodes = virtual_nodes(graph, rows, formulas=formula_ids is None or bool(len(formula_ids)))
             kinds, texts = nodes["kind"].tolist(), nodes["label"].tolist()
             if (reading := Reading.of_graph(graph)) is not None:
                 written = [graph.text if kind == "document" else text for kind, text in zip(kinds, texts, strict=True)]
@@ -66,13 +89,7 @@ class Nodes(NamedTuple):
 
 
 class Side(NamedTuple):
-    """Vectors of a query or of a document that are compared.
-
-    Attributes:
-        vectors: float ``[p, d]``.
-        rows: int ``[p]``, the node of each.
-        nodes: all virtual nodes of the text.
-    """
+    """Vectors of a query or of a document that are compared, float ``[p, d]``, and the node of each."""
 
     vectors: npt.NDArray[Any]
     rows: Sequence[int]
@@ -86,16 +103,32 @@ def maxsim_parts(
     weights: npt.NDArray[np.float64] | None = None,
     document_weight: float | None = None,
 ) -> list[Part]:
-    """Split MaxSim into its terms."""
-    similarities = query.vectors.astype(np.float64) @ document.vectors.astype(np.float64).T
-    count, last = len(query.vectors), len(document.vectors) - 1
-    factors = [1.0] * count if weights is None else weights.tolist()
-    terms = list(zip(range(count), similarities.argmax(axis=1).tolist(), factors, strict=True))
-    if document_weight:
-        row, matched, weight = terms[-1]
-        both = [(row, matched, weight + document_weight)]
-        terms[-1:] = both if matched == last else [terms[-1], (row, last, document_weight)]
-    return [_part(system, query, document, similarities, *term) for term in terms]
+    """Split MaxSim into its parts."""
+    cosines = query.vectors.astype(np.float64) @ document.vectors.astype(np.float64).T
+    terms = maxsim_terms(cosines, weights, document_weight or None)
+    if len(terms) > len(query.vectors) and terms[-1][:2] == terms[-2][:2]:  # two terms of the same vectors
+        row, match, weight, _ = terms.pop()
+        weight += terms.pop().weight
+        terms.append(Term(row, match, weight, weight * float(cosines[row, match])))
+    parts = []
+    for term in terms:
+        asked, matched = query.rows[term.query_row], document.rows[term.document_row]
+        part = Part(
+            system,
+            query.nodes.kinds[asked],
+            query.nodes.texts[asked],
+            document.nodes.kinds[matched],
+            document.nodes.texts[matched],
+            float(cosines[term.query_row, term.document_row]),
+            term.weight,
+            term.contribution,
+            asked,
+            matched,
+            query.nodes.formula_ids[asked],
+            document.nodes.formula_ids[matched],
+        )
+        parts.append(part)
+    return parts
 
 
 def explain_maxsim(
@@ -136,16 +169,17 @@ def explain_maxsim(
         print(explain.explain_maxsim(query, vectors[0], document, vectors[1]))
     """
     if not len(doc_embs) or query_embs.shape[1:] != doc_embs.shape[1:]:
-        raise misfit(doc_graph.id, f"its vectors {doc_embs.shape} do not fit the query's {query_embs.shape}")
+        raise _misfit(doc_graph.id, f"its vectors {doc_embs.shape} do not fit the query's {query_embs.shape}")
     weights = None if query_weights is None else np.asarray(query_weights, dtype=np.float64)
     if weights is not None and weights.shape != (len(query_embs),):
-        raise misfit(query_graph.id, f"weights of shape {weights.shape} for {len(query_embs)} rows")
+        raise _misfit(query_graph.id, f"weights of shape {weights.shape} for {len(query_embs)} rows")
     readings = Reading.of_graph(query_graph), Reading.of_graph(doc_graph)
     if not len(query_embs):
         return Explanation.of(doc_graph.id, [], *readings)
-    asked = Side(query_embs, range(len(query_embs)), Nodes.of(len(query_embs), query_formula_ids, query_graph))
-    found = Side(doc_embs, range(len(doc_embs)), Nodes.of(len(doc_embs), formula_ids, doc_graph))
-    return Explanation.of(doc_graph.id, maxsim_parts(system, asked, found, weights, query_document_weight), *readings)
+    query = Side(query_embs, range(len(query_embs)), Nodes.of(len(query_embs), query_formula_ids, query_graph))
+    document = Side(doc_embs, range(len(doc_embs)), Nodes.of(len(doc_embs), formula_ids, doc_graph))
+    parts = maxsim_parts(system, query, document, weights, query_document_weight)
+    return Explanation.of(doc_graph.id, parts, *readings)
 
 
 def virtual_nodes(
@@ -168,94 +202,37 @@ def virtual_nodes(
     """
     first, sentences = graph.n_formulas if formulas else 0, graph.n_sentences
     if rows not in (first + sentences, first + sentences + 1):
-        raise misfit(graph.id, f"{rows} vectors for {first} formulas, {sentences} sentences and the document")
-    labels = [("formula", _formula_label(graph, number, post)) for number in range(first)]
-    labels += [("sentence", text) for text in _sentence_labels(graph, sentences, post)]
+        raise _misfit(graph.id, f"{rows} vectors for {first} formulas, {sentences} sentences and the document")
+    labels = []
+    for number in range(first):
+        label = placeholder(number)
+        if post is not None and number < len(post.formulas):
+            label = post.formulas[number].latex
+        elif number < len(graph.latex) and graph.latex[number]:
+            label = graph.latex[number]
+        elif graph.formula_ids[number]:
+            label = f"{label} ({graph.formula_ids[number]})"
+        labels.append(("formula", label))
+    texts: Sequence[str] = graph.sentence_texts if post is None else post.sentences
+    if len(texts) != sentences:  # the parser did not keep their number
+        texts = [f"sentence {number}" for number in range(1, sentences + 1)]
+    labels += [("sentence", text) for text in texts]
     labels += [("document", graph.id or "document")] * (rows - len(labels))
     rows_named = [(row, kind, label) for row, (kind, label) in enumerate(labels)]
     table: pd.DataFrame = pd.DataFrame(rows_named, columns=["row", "kind", "label"])
     return table
 
 
-def _part(
-    system: str,
-    query: Side,
-    document: Side,
-    similarities: npt.NDArray[np.float64],
-    row: int,
-    matched: int,
-    weight: float,
-) -> Part:
-    """Make the part of one vector of a query and its best match."""
-    asked, found, similarity = query.rows[row], document.rows[matched], float(similarities[row, matched])
-    return Part(
-        system,
-        query.nodes.kinds[asked],
-        query.nodes.texts[asked],
-        document.nodes.kinds[found],
-        document.nodes.texts[found],
-        similarity,
-        weight,
-        weight * similarity,
-        asked,
-        found,
-        query.nodes.formula_ids[asked],
-        document.nodes.formula_ids[found],
-    )
-
-
-def _formula_label(graph: MathAMRGraph, number: int, post: MathPost | None) -> str:
-    if post is not None and number < len(post.formulas):
-        return post.formulas[number].latex
-    if number < len(graph.latex) and graph.latex[number]:
-        return graph.latex[number]
-    formula_id = graph.formula_ids[number]
-    return f"{placeholder(number)} ({formula_id})" if formula_id else placeholder(number)
-
-
-def _sentence_labels(graph: MathAMRGraph, sentences: int, post: MathPost | None) -> list[str]:
-    """Return the sentences of the text if the parser kept their number, else numbers."""
-    texts = graph.sentence_texts if post is None else post.sentences
-    if len(texts) == sentences:
-        return list(texts)
-    return [f"sentence {number}" for number in range(1, sentences + 1)]
-
-
-class Term(NamedTuple):
-    """A term of a score.
-
-    Attributes:
-        query_row: the virtual node of the query.
-        document_row: the most similar one of the document; of the last term, the document's own.
-        weight: the factor of their cosine.
-        contribution: the product.
-    """
-
-    query_row: int
-    document_row: int
-    weight: float
-    contribution: float
-
-
 @dataclass(frozen=True, eq=False)
 class PostComparison:
-    """Two posts, part by part.
-
-    Attributes:
-        query_id: of the query.
-        document_id: of the document.
-        query: ``row``, ``kind`` and ``label`` of each virtual node of the query.
-        document: the same of the document.
-        cosines: float64 ``[q, n]``.
-        terms: one for each row of the query, and one for the product of the two document vectors if it is weighted.
-    """
+    """Two posts, part by part."""
 
     query_id: str
     document_id: str
-    query: pd.DataFrame
-    document: pd.DataFrame
-    cosines: npt.NDArray[np.float64]
-    terms: list[Term]
+    query: pd.DataFrame  # ``row``, ``kind`` and ``label`` of each virtual node of the query
+    document: pd.DataFrame  # the same of the document
+    cosines: npt.NDArray[np.float64]  # [q, n]
+    terms: list[Term]  # one for each row of the query, and one of the document vectors if they are weighted
 
     @property
     def score(self) -> float:
@@ -291,7 +268,7 @@ def similarities(
     query_nodes = virtual_nodes(query_graph, len(query_embs), query_post)
     doc_nodes = virtual_nodes(doc_graph, len(doc_embs), doc_post)
     if query_embs.shape[1:] != doc_embs.shape[1:]:
-        raise misfit(doc_graph.id, f"its vectors {doc_embs.shape} do not fit the query's {query_embs.shape}")
+        raise _misfit(doc_graph.id, f"its vectors {doc_embs.shape} do not fit the query's {query_embs.shape}")
     cosines = np.asarray(query_embs, dtype=np.float64) @ np.asarray(doc_embs, dtype=np.float64).T
     table: pd.DataFrame = pd.DataFrame(
         cosines, pd.MultiIndex.from_frame(query_nodes), pd.MultiIndex.from_frame(doc_nodes)
@@ -310,18 +287,11 @@ def compare(
     cosines = table.to_numpy()
     for post, count in ((query_id, cosines.shape[0]), (document_id, cosines.shape[1])):
         if not count:
-            raise misfit(post, "it has no vectors")
+            raise _misfit(post, "it has no vectors")
     weights = np.ones(len(cosines)) if query_weights is None else np.asarray(query_weights, dtype=np.float64)
     if weights.shape != (len(cosines),):
-        raise misfit(query_id, f"weights of shape {weights.shape} for {len(cosines)} rows")
-    best = cosines.argmax(axis=1)
-    terms = [
-        Term(row, int(matched), float(weight), float(weight * cosines[row, matched]))
-        for row, (matched, weight) in enumerate(zip(best, weights, strict=True))
-    ]
-    if query_document_weight is not None:
-        last = (len(cosines) - 1, cosines.shape[1] - 1)
-        terms.append(Term(*last, float(query_document_weight), float(query_document_weight * cosines[last])))
+        raise _misfit(query_id, f"weights of shape {weights.shape} for {len(cosines)} rows")
+    terms = maxsim_terms(cosines, weights, query_document_weight)
     query, document = table.index.to_frame(index=False), table.columns.to_frame(index=False)
     return PostComparison(query_id, document_id, query, document, cosines, terms)
 

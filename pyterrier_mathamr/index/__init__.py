@@ -2,17 +2,17 @@
 
 ::
 
-    MathAMR.doc_encoder() ──▶ indexing ──▶ indexes    parts in a folder (parts, store); spreading: by many workers
+    MathAMR.doc_encoder() ──▶ indexing ──▶ indexes    parts in a folder (parts, store); from_graphs: by many workers
                                   └──────▶ qdrant/    points in a database
-                                              │ snapshot     a Backend: select, score, look up
+                                              │ backend      the snapshot of an index: select, score, look up
     MathAMR.query_encoder() ──▶ transformers ─┤              one retriever, the scorer, the loaders
                                               │ search/      candidates, exact scores
                                               │ subsets      only some documents, by docno or by kept columns
-                    corpus_graph, adaptive ───┘              neighbors of documents; GAR and LADR along them
+                                 adaptive ────┘              neighbors of documents; GAR and LADR along them
 
-    sharded/      several indexes searched as one, each in a process or on a node of a cluster
+    sharded       several indexes searched as one, each in a process or on a node of a cluster (places)
 
-A third of this room is ``qdrant/`` and ``sharded/``: the same rankings where one folder on one machine is not enough.
+A third of this room is ``qdrant/`` and ``sharded``: the same rankings where one folder on one machine is not enough.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-from .corpus_graph import CorpusGraph as CorpusGraph
+from .adaptive import CorpusGraph as CorpusGraph
 from .errors import EmbeddingError as EmbeddingError
 from .errors import MathAMRIndexError as MathAMRIndexError
 from .errors import ModelMismatchError as ModelMismatchError
@@ -10,6 +10,6 @@ from .indexes import MathAMRIndex as MathAMRIndex
 from .qdrant.collection import CollectionOptions as CollectionOptions
 from .qdrant.index import QdrantFormulaIndex as QdrantFormulaIndex
 from .qdrant.index import QdrantIndex as QdrantIndex
-from .sharded.index import ShardedIndex as ShardedIndex
+from .sharded import ShardedIndex as ShardedIndex
 from .transformers import drop_doc_embs as drop_doc_embs
 from .transformers import drop_query_embs as drop_query_embs

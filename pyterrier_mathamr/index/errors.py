@@ -22,7 +22,6 @@ class EmbeddingError(MathAMRIndexError):
 
     @property
     def shown(self) -> str:
-        """The docno, shortened."""
         return _shown(self.docno)
 
 
@@ -66,7 +65,6 @@ def resumed_model(path: Path | str, kept: str | None, given: str | None) -> str 
 
 
 def query_error(qid: str, reason: str) -> MathAMRIndexError:
-    """Return the error for a query that cannot be used with an index."""
     return MathAMRIndexError(f"query {_shown(qid)}: {reason}.")
 
 

@@ -1,21 +1,53 @@
-"""Graphs of stored posts to vectors on disk; an interrupted job resumes and replaces an index only when done."""
+"""Graphs of stored posts to vectors on disk, by one process or spread over an executor, with the same bytes.
+
+::
+
+    few parts, or no shared storage     batches ──▶ workers encode ──vectors in order──▶ this process writes the parts
+    twice as many parts as workers      planned parts ──▶ workers encode and write them ──▶ this process adopts them
+
+Either way one job of the store holds the lock, checks duplicates and publishes; an index is replaced only when the new
+one is complete. A killed job is resumed, also the other way or on another executor.
+
+The planned parts are the parts that one process would write: documents in order, a part closed after
+:data:`.indexing.PART_BYTES` of rows. Their boundaries follow from the numbers of rows, which are known without encoding
+graphs. Batches are cut by position in the whole corpus, so a worker also encodes the rest of the first and last batch
+of its part.
+"""
 
 from __future__ import annotations
 
-import itertools
+import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Sized
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+import numpy as np
+
+from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.parameters import COUNT, between
 from pyterrier_mathamr._common.running.processes import Executor, Processes
 from pyterrier_mathamr.graph import GraphError, GraphStore
-from pyterrier_mathamr.store import META, Mode, file_fingerprint
+from pyterrier_mathamr.store import (
+    META,
+    Content,
+    DuplicateIdError,
+    Mode,
+    PartMeta,
+    file_fingerprint,
+    replace_file,
+    row_fingerprint,
+    write_planned,
+)
 
+from . import indexing
 from .indexes import MathAMRFormulaIndex, MathAMRIndex
-from .sharded.folder import filling
-from .sharded.index import ShardedIndex
-from .spreading import index_on
+from .indexing import ArtifactIndexer, Build, Corpus, DocumentIndexer, Encode, document_posts
+from .parts import DOCUMENTS, DType, part_content
+from .sharded import ShardedIndex, filling
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.model import MathAMR  # loads torch
@@ -65,41 +97,23 @@ def index_graph_store(
 
     encoder = MathAMR.from_pretrained(model)
     options: dict[str, Any] = {"sources": sources, "executor": executor, "verbose": verbose}
-    if parts is not None:
-        return index_in_parts(docnos, graphs, encoder, output, parts, fresh=fresh, **options)
-    index = MathAMRIndex(output)
-    if fresh:
-        index.discard()
-    mode: Mode = "overwrite" if index.built() else "create"
-    return index_documents(docnos, graphs, encoder, index, mode=mode, **options)
-
-
-def index_in_parts(
-    docnos: Sequence[str],
-    graphs: GraphStore,
-    model: MathAMR,
-    path: Path,
-    parts: int,
-    *,
-    sources: Mapping[str, Any] | None = None,
-    executor: Executor | None = None,
-    fresh: bool = False,
-    verbose: bool = False,
-) -> ShardedIndex:
-    """Encode the graphs of some documents and index their vectors in parts, one after the other."""
+    if parts is None:
+        index = MathAMRIndex(output)
+        if fresh:
+            index.discard()
+        mode: Mode = "overwrite" if index.built() else "create"
+        return index_documents(docnos, graphs, encoder, index, mode=mode, **options)
     COUNT.check("parts", parts)
     between(1, len(docnos)).check("parts", parts)
-    made_from = {**(sources or {}), "graphs": artifact_identity(graphs.path), "model": model.vectors_by}
-    batch = max(_BATCH, model.doc_encoder().batch_size)
+    made_from = {**(sources or {}), "graphs": file_fingerprint(graphs.path / META), "model": encoder.vectors_by}
+    batch = max(_BATCH, encoder.doc_encoder().batch_size)
     step = batch if len(docnos) >= batch * parts else 1
     cuts = [round(len(docnos) * part / parts / step) * step for part in range(parts)] + [len(docnos)]
-    with filling(path, parts, made_from, fresh=fresh) as indexes:
-        for index, (first, last) in zip(indexes, itertools.pairwise(cuts), strict=True):
-            if not index.built():
-                some = docnos[first:last]
-                options: dict[str, Any] = {"sources": sources, "executor": executor, "verbose": verbose}
-                index_documents(some, graphs, model, index, mode="create", **options)
-    return ShardedIndex(path)
+    with filling(output, parts, made_from, fresh=fresh) as indexes:
+        for part_index, (first, last) in zip(indexes, pairwise(cuts), strict=True):
+            if not part_index.built():
+                index_documents(docnos[first:last], graphs, encoder, part_index, mode="create", **options)
+    return ShardedIndex(output)
 
 
 def index_documents(
@@ -127,13 +141,139 @@ def index_documents(
         verbose: show a progress bar.
         options: of ``index.indexer()``, such as ``visual_ids`` and ``dtype``.
     """
-    sources = {**(sources or {}), "graphs": artifact_identity(graphs.path)}
+    options["sources"] = {**(sources or {}), "graphs": file_fingerprint(graphs.path / META)}
     options |= {"verbose": verbose, "total": len(docnos) if isinstance(docnos, Sized) else None}
-    indexer = index.indexer(mode, model=model.vectors_by, resume=True, sources=sources, **options)
-    index_on(executor or Processes(1), indexer, list(docnos), graphs, model)
+    indexer = index.indexer(mode, model=model.vectors_by, resume=True, **options)
+    docnos, executor = list(docnos), executor or Processes(1)
+    load, encoder = graphs.loader(side="document"), model.doc_encoder()
+    batch_size = max(_BATCH, encoder.batch_size)
+    shared = bool(docnos) and executor.slots > 1 and executor.sees(graphs.path / META)
+    if shared and isinstance(indexer, DocumentIndexer) and not indexer.kept():
+        plan = _plan(executor, indexer, docnos, graphs, model)
+        if plan:
+            _write_planned(executor, indexer, docnos, plan, Encode(load >> encoder), batch_size)
+            return index
+    here, there = (None, load >> encoder) if shared else (load, encoder)
+    documents = ({"docno": docno} for docno in docnos)
+    indexer.index_encoded(documents, there, executor=executor, load=here, batch_size=batch_size)
     return index
 
 
-def artifact_identity(path: Path) -> list[object]:
-    """Identify the state of an artifact by the size and hash of its ``pt_meta.json``, which changes with it."""
-    return file_fingerprint(path / META)
+_COUNTED = 2048  # graphs whose rows are counted by one piece of work
+_SAMPLE = 512  # graphs from which the number of parts is estimated
+
+
+@dataclass(frozen=True, eq=False)
+class RowCounts:
+    """Work of a run of documents: the number of rows that ``model`` would give each of their graphs."""
+
+    graphs: GraphStore
+    model: MathAMR
+
+    def __call__(self, docnos: Sequence[str]) -> list[int]:
+        config = self.model.config
+        graphs = self.graphs.get_many(docnos)
+        return [graph.n_vectors(config.formulas, config.virtual_nodes) for graph in graphs]
+
+
+def _plan(
+    executor: Executor, indexer: ArtifactIndexer, docnos: Sequence[str], graphs: GraphStore, model: MathAMR
+) -> list[range] | None:
+    """Cut documents into the parts that one process would write, each by its places among ``docnos``.
+
+    ``None`` where they are too few to keep the workers busy, or not on shared storage, or where unfinished work ends
+    within one of them.
+    """
+    index = indexer._index
+    count, row_bytes = RowCounts(graphs, model), 4 * model.config.projection
+    sample = count(docnos[:: max(1, len(docnos) // _SAMPLE)][:_SAMPLE])
+    expected = row_bytes * sum(sample) / len(sample) * len(docnos)
+    if expected < 2 * executor.slots * indexing.PART_BYTES:
+        return None
+    probe = index.path.absolute().with_name(f".{index.path.name}.probe")
+    probe.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(probe, str(index.path).encode())
+    try:
+        if not executor.sees(probe):
+            return None
+    finally:
+        probe.unlink(missing_ok=True)
+    runs = (docnos[start : start + _COUNTED] for start in range(0, len(docnos), _COUNTED))
+    cuts, held = [0], 0
+    with closing(executor.map(count, runs)) as counted:
+        for number, rows in enumerate(chain.from_iterable(counted), 1):
+            held += row_bytes * rows
+            if held >= indexing.PART_BYTES or number == len(docnos):
+                cuts.append(number)
+                held = 0
+    done = index.unfinished_parts(indexer.mode, indexer.fingerprint())
+    return [range(*bounds) for bounds in pairwise(cuts)] if int(done.bases[-1]) in cuts else None
+
+
+class PlannedPart(NamedTuple):
+    """A planned part: the docnos of its batches, whole; it owns ``size`` documents from ``first`` on."""
+
+    number: int
+    first: int
+    size: int
+    batches: list[list[str]]
+
+
+@dataclass(frozen=True, eq=False)
+class PartWriter:
+    """Work of a planned part: it is written to storage that the driver shares, into the ``folder`` of its job."""
+
+    encode: Encode
+    root: Path
+    folder: Path
+    dtype: DType | None
+    model: str | None
+
+    def __call__(self, part: PlannedPart) -> PartMeta:
+        """Encode the documents and write the part, unless an earlier attempt has."""
+        own = slice(part.first, part.first + part.size)
+        docnos = list(chain.from_iterable(part.batches))[own]
+
+        def content() -> Content:
+            batches = ([{"docno": name} for name in batch] for batch in part.batches)
+            records = chain.from_iterable(self.encode(batch)[0] for batch in batches)
+            entries = [entry for post in document_posts(records) for entry in post.entries][own]
+            prints = [row_fingerprint({"docno": name}) for name in docnos]
+            sources = np.array(list(zip(prints, prints, strict=True)), dtype=np.uint64).reshape(-1, 2)
+            return part_content("documents", self.dtype, entries, sources, self.model)
+
+        digest = hashlib.sha256("\n".join(docnos).encode("utf-8", "surrogatepass")).hexdigest()
+        return write_planned(self.folder, part.number, digest, content, DOCUMENTS, root=self.root)
+
+
+def _write_planned(
+    executor: Executor,
+    indexer: ArtifactIndexer,
+    docnos: Sequence[str],
+    plan: Sequence[range],
+    encode: Encode,
+    batch_size: int,
+) -> None:
+    index = indexer._index
+    if len(set(docnos)) < len(docnos):
+        raise DuplicateIdError(index.path, [name for name, times in Counter(docnos).items() if times > 1])
+    with index.job(indexer.mode, indexer.fingerprint(), resume=True) as job:
+        build = Build(job, index.LAYOUT, Corpus(index.path, ()), indexer.model, indexer.dtype)
+        done = int(job.done.bases[-1])
+        if strange := [docnos[row] for row, stored in enumerate(job.rows_done(docnos[:done])) if stored < 0]:
+            raise job.changed(strange[0])
+        planned = []
+        for number, places in enumerate(plan):
+            if places.start >= done:
+                start = places.start - places.start % batch_size
+                batches = [list(docnos[at : at + batch_size]) for at in range(start, places.stop, batch_size)]
+                planned.append(PlannedPart(number, places.start - start, len(places), batches))
+        job.plan()
+        work = PartWriter(encode, index.path, job.folder, build.asked, build.model)
+        with closing(executor.map(work, planned)) as written:
+            bar: dict[str, Any] = {"verbose": indexer.verbose, "total": len(planned), "note": executor.doing}
+            shown = progress(written, "writing parts", "parts", **bar)
+            for part, meta in zip(planned, shown, strict=True):
+                job.adopt(part.number, meta)
+        build.dimensions = job.parts[0]["rows"].shape[1]
+        job.commit(build.meta().details())

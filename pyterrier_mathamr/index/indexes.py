@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -31,8 +31,7 @@ from pyterrier_mathamr._common.transformers import HELP_URL, Composing, Leaf, Tr
 from pyterrier_mathamr.explain import Explanation, QueryRow
 from pyterrier_mathamr.store import OtherArtifactError, StoredArtifact
 
-from .adaptive import GAR, LADR
-from .corpus_graph import build_corpus_graph
+from .adaptive import GAR, LADR, build_corpus_graph
 from .errors import check_model
 from .indexing import Build, Corpus, DocumentIndexer, FormulaIndexer, IndexPost
 from .parts import DOCUMENTS, DTYPES, FORMULAS, DType, Entry, Layout, described_rows, stored_formula_ids
@@ -59,9 +58,6 @@ class VectorIndex(Composing, Leaf, pt.Indexer):  # type: ignore[misc]
     """An index of vectors. Subclasses define where it is, ``indexer``, ``retriever`` and :meth:`snapshot`."""
 
     LAYOUT: ClassVar[Layout]
-    QUERIES: ClassVar[Literal["post", "formula"]]
-    """How :meth:`search` reads a typed query."""
-
     APPROXIMATE: ClassVar[bool] = True
     """Whether there is approximate search."""
 
@@ -100,8 +96,8 @@ class VectorIndex(Composing, Leaf, pt.Indexer):  # type: ignore[misc]
     @property
     def model(self) -> str | None:
         """The identity of the model of the vectors, where known."""
-        found: str | None = self.snapshot().meta.model
-        return found
+        model: str | None = self.snapshot().meta.model
+        return model
 
     def entries(self, *, verbose: bool = False) -> Iterator[Entry]:
         """Read every entry of the index, a few at a time; ``verbose`` shows a progress bar."""
@@ -134,11 +130,12 @@ class VectorIndex(Composing, Leaf, pt.Indexer):  # type: ignore[misc]
         retriever = self.retriever(num_results=num_results)
         encoder = _model_of(self, model)
         graphs = graphs or GraphBuilder(reads=encoder.reads)
-        builder = pt.inspect.transformer_apply_attributes(graphs, side="auto", queries=self.QUERIES)
+        queries = "formula" if self.LAYOUT == "formulas" else "post"
+        builder = pt.inspect.transformer_apply_attributes(graphs, side="auto", queries=queries)
         encode = builder >> encoder.query_encoder()
         pipeline: pt.Transformer = encode >> retriever
-        found = pipeline(pd.DataFrame({"qid": [qid], "query": [query]}))
-        result: pd.DataFrame = found[["qid", "query", *retriever.gives, "score", "rank"]]
+        ranking = pipeline(pd.DataFrame({"qid": [qid], "query": [query]}))
+        result: pd.DataFrame = ranking[["qid", "query", *retriever.gives, "score", "rank"]]
         return result
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
@@ -149,8 +146,8 @@ class VectorIndex(Composing, Leaf, pt.Indexer):  # type: ignore[misc]
                 named.
             docno: the document (or formula); by default the one in the row.
         """
-        found: Explanation = self.retriever().explain(query, docno)
-        return found
+        explanation: Explanation = self.retriever().explain(query, docno)
+        return explanation
 
     def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
         """Return what ``pt.schematic`` draws, whatever the ``input_columns``."""
@@ -161,7 +158,6 @@ class DocumentVectorIndex(VectorIndex):
     """An index of documents with all their vectors."""
 
     LAYOUT = "documents"
-    QUERIES = "post"
 
     single_vector = method(SingleVectorRetriever)
     doc_vn = method(DocVNRetriever)
@@ -219,7 +215,6 @@ class FormulaVectorIndex(VectorIndex):
     """An index of formulas, each with one vector; called directly, it accepts queries as :meth:`retriever`."""
 
     LAYOUT = "formulas"
-    QUERIES = "formula"
 
     retriever = method(FormulaVectorRetriever)
 
@@ -245,7 +240,6 @@ class FormulaVectorIndex(VectorIndex):
 
 
 def merged_model(path: str, indexes: Iterable[VectorIndex]) -> str | None:
-    """Return the model of several indexes that become one."""
     models = [index.model for index in indexes if index.model is not None]
     for other in models[1:]:
         check_model(path, models[0], other)
@@ -279,13 +273,11 @@ class IndexArtifact(StoredArtifact, VectorIndex):
         return cls(example_folder() / "example.mathamr").index(example_documents())
 
     def open_snapshot(self) -> FolderSnapshot:
-        """Open the index."""
         return FolderSnapshot(self.path, self.KIND)
 
-    def snapshot(self) -> FolderSnapshot:
-        """Return the index as it is now; see :meth:`StoredArtifact.snapshot`."""
-        found: FolderSnapshot = super().snapshot()  # type: ignore[assignment]
-        return found
+    if TYPE_CHECKING:
+
+        def snapshot(self) -> FolderSnapshot: ...
 
     def more_counts(self) -> list[str]:
         """List the number of vectors, deleted ones included, with their width and dtype, and the model."""
@@ -387,7 +379,6 @@ def _model_of(index: Any, model: MathAMR | str | Path | None) -> MathAMR:
 
 @lru_cache(maxsize=1)
 def _opened(name: str) -> MathAMR:
-    """Open a model once for all typed queries."""
     from pyterrier_mathamr.model import MathAMR
 
     return MathAMR.from_pretrained(name)

@@ -3,7 +3,7 @@
 ::
 
     records {docno, doc_embs, …}
-        │ document_posts, formula_posts     one entry for each document, or for each formula of it
+        │ records_to_posts                  one entry for each document, or for each formula of it
         │ Corpus                            which documents an interrupted job has finished
         ▼
     Build                                   gathers entries, 64 MB of rows for each part
@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice, pairwise
+from operator import eq
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -45,6 +46,7 @@ from pyterrier_mathamr._common.transformers import Indexer, Leaf, Transformer
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.index.backend import Numbers, Rows, Sources
 from pyterrier_mathamr.index.errors import EmbeddingError, check_model, resumed_model
+from pyterrier_mathamr.index.options import explained
 from pyterrier_mathamr.index.parts import (
     CODES,
     DTYPES,
@@ -88,7 +90,6 @@ class IndexPost(NamedTuple):
 
 
 def check_rows(docno: str, value: Any) -> Rows:
-    """Convert one document's embeddings to float32 rows."""
     try:
         rows = np.asarray(value)
         if rows.dtype.kind not in "fiu":
@@ -115,29 +116,6 @@ def document_posts(stream: Iterable[Mapping[str, Any]], keep: Sequence[str] = ()
         yield IndexPost(docno, [Entry(texts, rows, kept_text(docno, record, keep))])
 
 
-def formula_posts(
-    stream: Iterable[Mapping[str, Any]], visual_ids: VisualIds, keep: Sequence[str] = ()
-) -> Iterator[IndexPost]:
-    """Turn ``{docno, doc_embs, formula_ids}`` into one entry for each formula virtual node (MathAMR+, 3.5.1).
-
-    The formulas in the title of a document's question are left out: they belong to the question.
-    """
-    for record in stream:
-        docno = record["docno"]
-        rows = check_rows(docno, record.get("doc_embs"))
-        ids = _formula_ids(docno, record, len(rows))
-        if ids is None:
-            raise EmbeddingError(docno, "it has no formula_ids, the ids of its first rows")
-        named = [formula or formula_id(docno, row) for row, formula in enumerate(ids)]
-        first = {formula: row for row, formula in reversed(list(enumerate(named))) if formula != TITLE_FORMULA}
-        visual = visual_ids.visual_ids(first) if isinstance(visual_ids, FormulaStore) else visual_ids
-        places = sorted((row, formula) for formula, row in first.items())
-        texts = [(formula, docno, str(visual.get(formula, ""))) for _, formula in places]
-        kept = kept_text(docno, record, keep)
-        entries = [Entry(of, rows[row : row + 1], kept) for (row, _), of in zip(places, texts, strict=True)]
-        yield IndexPost(docno, entries)
-
-
 def _formula_ids(docno: str, record: Mapping[str, Any], rows: int) -> list[str] | None:
     ids = record.get("formula_ids")
     if ids is None or is_missing(ids):
@@ -154,17 +132,16 @@ class Corpus:
 
     def __init__(self, path: Path, parts: Sequence[StoredPart]) -> None:
         self.path, self._parts = path, [part.meta.name for part in parts]
-        found = np.concatenate([np.zeros((0, 2), dtype=np.uint64), *(part["sources"] for part in parts)])
-        self._order = np.argsort(found[:, 0], kind="stable")
-        self._names, self._prints = np.ascontiguousarray(found[self._order].T)
+        sources = np.concatenate([np.zeros((0, 2), dtype=np.uint64), *(part["sources"] for part in parts)])
+        self._order = np.argsort(sources[:, 0], kind="stable")
+        self._names, self._prints = np.ascontiguousarray(sources[self._order].T)
         self._cuts = np.cumsum([0, *(len(part["sources"]) for part in parts)])
-        self._repeated = np.zeros(len(found), dtype=np.bool_)
+        self._repeated = np.zeros(len(sources), dtype=np.bool_)
         self._new: dict[str, tuple[int, int]] = {}
         self._encoded_again: set[str] = set()
 
     @property
     def done(self) -> int:
-        """How many documents are done."""
         return len(self._repeated)
 
     def __contains__(self, docno: object) -> bool:
@@ -176,27 +153,26 @@ class Corpus:
         records = iter(stream)
         while batch := list(islice(records, batch_size)):
             docnos = [record["docno"] for record in batch]
-            names = [row_fingerprint({"docno": name}) for name in docnos]
-            pairs = list(zip(names, map(row_fingerprint, batch), strict=True))
-            done = self._meet(docnos, np.array(pairs, dtype=np.uint64))
+            pairs = [(row_fingerprint({"docno": record["docno"]}), row_fingerprint(record)) for record in batch]
+            done = self._repeat(docnos, np.array(pairs, dtype=np.uint64))
             if not done.all():
                 self._new.update(zip(docnos, pairs, strict=True))
-                self._encoded_again.update(name for name, there in zip(docnos, done.tolist(), strict=True) if there)
+                self._encoded_again.update(np.array(docnos, dtype=object)[done])
                 yield from batch
 
-    def _meet(self, docnos: Sequence[str], pairs: Sources) -> npt.NDArray[np.bool_]:
-        """Record documents of the corpus; return which of them are done."""
+    def _repeat(self, docnos: Sequence[str], pairs: Sources) -> npt.NDArray[np.bool_]:
+        """Record that documents came again; return which of them are done."""
         if not len(self._names):
             return np.zeros(len(pairs), dtype=np.bool_)
-        places = np.minimum(np.searchsorted(self._names, pairs[:, 0]), len(self._names) - 1)
-        done: npt.NDArray[np.bool_] = self._names[places] == pairs[:, 0]
-        if (other := np.flatnonzero(done & (self._prints[places] != pairs[:, 1]))).size:
-            raise changed_row(self.path, docnos[other[0]])
-        positions = self._order[places[done]]
-        again = self._repeated[positions]
-        again |= ~np.isin(np.arange(len(positions)), np.unique(positions, return_index=True)[1])
-        if again.any():
-            raise DuplicateIdError(self.path, [docnos[place] for place in np.flatnonzero(done)[again]])
+        nearest = np.minimum(np.searchsorted(self._names, pairs[:, 0]), len(self._names) - 1)
+        done: npt.NDArray[np.bool_] = self._names[nearest] == pairs[:, 0]
+        if (changed := np.flatnonzero(done & (self._prints[nearest] != pairs[:, 1]))).size:
+            raise changed_row(self.path, docnos[changed[0]])
+        positions = self._order[nearest[done]]
+        twice = self._repeated[positions]
+        twice |= ~np.isin(np.arange(len(positions)), np.unique(positions, return_index=True)[1])
+        if twice.any():
+            raise DuplicateIdError(self.path, [docnos[i] for i in np.flatnonzero(done)[twice]])
         self._repeated[positions] = True
         return done
 
@@ -208,9 +184,9 @@ class Corpus:
 
     def tell(self, job: Job) -> None:
         """Tell a resumed job which of its rows were left out of the stream."""
-        there = [part.meta.name for part in job.done.parts]
-        if self._repeated.any() and there != self._parts:
-            raise UnfinishedJobError(self.path, {"parts": (self._parts, there)})
+        names = [part.meta.name for part in job.done.parts]
+        if self._repeated.any() and names != self._parts:
+            raise UnfinishedJobError(self.path, {"parts": (self._parts, names)})
         for (first, last), base, part in zip(
             pairwise(self._cuts), job.done.bases.tolist(), job.done.parts, strict=False
         ):
@@ -262,11 +238,20 @@ class Build:
         """How rows are stored, once their width is known."""
         return self.asked or default_dtype(self.dimensions)
 
+    def meta(self) -> IndexMeta:
+        return IndexMeta(self.dimensions, self.model, self.dtype, self.keep)
+
     def run(self, posts: Iterable[IndexPost]) -> None:
         """Add all documents and make the result the index, in one step."""
         for post in self._without_done(posts) if self.done.parts else posts:
             for entry in post.entries:
-                self._take(entry)
+                width = entry.rows.shape[1]
+                self.dimensions = self.dimensions or width
+                if width != self.dimensions:
+                    text = f"its rows have {width} dimensions, but the index has {self.dimensions}"
+                    raise EmbeddingError(entry.docno, text)
+                self._entries.append(entry)
+                self._bytes += entry.rows.nbytes
             self._docnos.append(post.docno)
             if self._bytes >= PART_BYTES:
                 self._close_part()
@@ -275,38 +260,22 @@ class Build:
         self.job.commit(self.meta().details())
         warn_of_repeated(self.job.path, self._again)
 
-    def meta(self) -> IndexMeta:
-        """Describe the index that is built."""
-        return IndexMeta(self.dimensions, self.model, self.dtype, self.keep)
-
-    def _take(self, entry: Entry) -> None:
-        width = entry.rows.shape[1]
-        if width != self.dimensions:
-            if self.dimensions:
-                text = f"its rows have {width} dimensions, but the index has {self.dimensions}"
-                raise EmbeddingError(entry.docno, text)
-            self.dimensions = width
-        self._entries.append(entry)
-        self._bytes += entry.rows.nbytes
-
     def _close_part(self) -> None:
         """Write the gathered entries as one part; documents without an entry wait for the next part."""
-        entries = self._first_places(self._entries) if self.layout == "formulas" else self._entries
+        entries = self._entries
+        if self.layout == "formulas":  # leave out those that occurred before, in a part or among themselves
+            first: dict[str, Entry] = {}
+            for entry in entries:
+                if first.setdefault(entry.docno, entry) is not entry:
+                    self._again.append(entry.docno)
+            known = self.job.look_up(list(first)) >= 0
+            self._again += [name for name, repeated in zip(first, known.tolist(), strict=True) if repeated]
+            entries = [entry for entry, repeated in zip(first.values(), known.tolist(), strict=True) if not repeated]
         if entries:
             sources = self.corpus.sources(self._docnos)
             self.job.add(part_content(self.layout, self.dtype, entries, sources, self.model))
             self._docnos = []
         self._entries, self._bytes = [], 0
-
-    def _first_places(self, entries: Sequence[Entry]) -> list[Entry]:
-        """Leave out formulas that occurred before, in a part or among themselves."""
-        first: dict[str, Entry] = {}
-        for entry in entries:
-            if first.setdefault(entry.docno, entry) is not entry:
-                self._again.append(entry.docno)
-        rows = self.job.look_up(list(first))
-        self._again += [name for name, row in zip(first, rows.tolist(), strict=True) if row >= 0]
-        return [entry for entry, row in zip(first.values(), rows.tolist(), strict=True) if row < 0]
 
     def _without_done(self, posts: Iterable[IndexPost]) -> Iterator[IndexPost]:
         """Leave out the entries in parts of an earlier run of the job, after comparing them."""
@@ -325,40 +294,34 @@ class Build:
                     yield IndexPost(post.docno, rest)
 
     def _done(self, entries: Sequence[Entry]) -> npt.NDArray[np.bool_]:
-        """Return which entries an earlier run has stored."""
         names = [entry.docno for entry in entries]
         if self.layout == "documents":
             rows = self.job.rows_done(names)
         else:  # a formula of another post, or repeated in this one, is new: it is left out later
             rows = self.done.look_up(names)
-            known = np.flatnonzero(rows >= 0).tolist()
-            rows[known] = self._same_place(rows[known], [entries[i] for i in known])
+            known = np.flatnonzero(rows >= 0)
+            stored = rows[known]
+            _, first = np.unique(stored, return_index=True)
+            posts = zip(self.done.texts("post_id", stored), known.tolist(), strict=True)
+            same = np.array([post == entries[i].texts[1] for post, i in posts], dtype=np.bool_)
+            same &= np.isin(np.arange(len(known)), first) & ~self._came[stored]
+            self._came[stored[same]] = True
+            rows[known[~same]] = -1
             self.job.came_again(rows[rows >= 0])
         done: npt.NDArray[np.bool_] = rows >= 0
         self._compare(rows[done], [entries[i] for i in np.flatnonzero(done).tolist()])
         return done
-
-    def _same_place(self, rows: Numbers, entries: Sequence[Entry]) -> Numbers:
-        """Return the rows whose formula comes first from the post that it was stored with; -1 for others."""
-        _, first = np.unique(rows, return_index=True)
-        stored = self.done.texts("post_id", rows)
-        same = np.array([of == entry.texts[1] for of, entry in zip(stored, entries, strict=True)], dtype=np.bool_)
-        same &= np.isin(np.arange(len(rows)), first) & ~self._came[rows]
-        self._came[rows[same]] = True
-        return np.where(same, rows, -1)
 
     def _compare(self, rows: Numbers, entries: Sequence[Entry]) -> None:
         """Raise an error for entries that differ from the stored ones."""
         if not entries:
             return
         stored, offsets = self.done.rows(rows)
-        shapes = zip(np.diff(offsets).tolist(), entries, strict=True)
-        same = np.array([entry.rows.shape == (length, self.dimensions) for length, entry in shapes], dtype=np.bool_)
-        for column, name in enumerate(TEXTS[self.layout][1:], 1):
-            texts = zip(self.done.texts(name, rows), entries, strict=True)
-            same &= np.array([text == entry.texts[column] for text, entry in texts], dtype=np.bool_)
-        kept = zip(self.done.texts("kept", rows), entries, strict=True)
-        same &= np.array([text == entry.kept for text, entry in kept], dtype=np.bool_)
+        names = TEXTS[self.layout][1:]
+        known = zip(*(self.done.texts(name, rows) for name in (*names, "kept")), np.diff(offsets).tolist(), strict=True)
+        given = [(*entry.texts[1:], entry.kept, len(entry.rows)) for entry in entries]
+        shapes = [entry.rows.shape[1] == self.dimensions for entry in entries]
+        same = np.array(list(map(eq, known, given)), dtype=np.bool_) & np.array(shapes, dtype=np.bool_)
         if same.all():
             room = _SAME * (1 + np.abs(stored))
             if self.dtype == "float16":
@@ -381,7 +344,27 @@ def warn_of_repeated(path: Path | str, formulas: Sequence[str]) -> None:
 
 
 class ArtifactIndexer(Leaf, Indexer):
-    """Writes a stream of documents into an index; subclasses define how records become entries."""
+    """Writes a stream of documents into an index; subclasses define how records become entries.
+
+    Args:
+        index: the index.
+        mode: ``create`` refuses an index that exists; ``overwrite`` replaces it and ``append`` adds to it, both in one
+            step at the end.
+        model: the identity of the model of the vectors, by default ``doc_model`` of the first document; others are
+            refused.
+        dtype: how rows are stored. By default, rows of 256 numbers and more, as of text encoders, are ``int8`` with a
+            scale each, a fifth of the size of ``float32``, and scores are rounded a little; shorter rows are
+            ``float32``. ``float16`` is between the two. ``int4`` needs half the space of ``int8`` and finds 97 to 98 %
+            of the best documents; the width of rows must be a multiple of 8. ``append`` keeps the dtype of the index.
+        keep: columns to keep of each document for ``where=`` of retrievers: text, numbers or lists of them. ``append``
+            keeps the columns of the index.
+        resume: keep finished parts if the build is interrupted, and continue one that was, with the same documents and
+            options; ``indexer.pending(documents)`` leaves out finished documents before they are encoded.
+        sources: what else the vectors depend on, such as checksums, as plain JSON values; with ``resume``, an
+            interrupted build with others is refused.
+        verbose: show a progress bar.
+        total: the number of documents, for the progress bar.
+    """
 
     checks: ClassVar[Mapping[str, Rule]] = {
         "mode": one_of("create", "overwrite", "append"),
@@ -437,7 +420,13 @@ class ArtifactIndexer(Leaf, Indexer):
         total = None if self.total is None else max(self.total - (self._corpus.done if self._corpus else 0), 0)
         bar: dict[str, Any] = {"verbose": self.verbose, "total": total, "note": self.note}
         shown = progress(stream, f"vectors of {self._index.LAYOUT}", "documents", **bar)
-        self.write(self.records_to_posts(self._of_one_model(shown, model)), model)
+
+        def of_one_model() -> Iterator[Mapping[str, Any]]:
+            for record in shown:
+                check_model(self._index.path, model, record.get("doc_model"))
+                yield record
+
+        self.write(self.records_to_posts(of_one_model()), model)
         return self._index
 
     def index_encoded(
@@ -466,10 +455,15 @@ class ArtifactIndexer(Leaf, Indexer):
             batches = map(load.transform_iter, batches)
         self.note = where.doing
         with reported_once(), closing(where.map(Encode(encoder), batches)) as encoded:
-            return self.index(_records_of(encoded))
+
+            def records() -> Iterator[dict[str, Any]]:
+                for batch, warned in encoded:
+                    warned.repeat()
+                    yield from batch
+
+            return self.index(records())
 
     def write(self, posts: Iterator[IndexPost], model: str | None) -> None:
-        """Write documents to the index, in one step at the end."""
         fingerprint = self.fingerprint() if self.resume else {}
         with self._index.job(self.mode, fingerprint, resume=self.resume) as job:
             corpus, self._corpus = self._corpus or Corpus(self._index.path, ()), None
@@ -477,28 +471,24 @@ class ArtifactIndexer(Leaf, Indexer):
 
     def fingerprint(self) -> dict[str, Any]:
         """Return what determines the vectors, besides the documents; work with another fingerprint is not resumed."""
-        own: dict[str, Any] = {"entries": self._index.LAYOUT, "model": self.model, "dtype": self.dtype}
+        inputs: dict[str, Any] = {"entries": self._index.LAYOUT, "model": self.model, "dtype": self.dtype}
         if self.keep:
-            own["keep"] = list(self.keep)
-        return {**own, "sources": None if self.sources is None else dict(self.sources)}
-
-    def _of_one_model(self, stream: Iterable[Mapping[str, Any]], model: str | None) -> Iterator[Mapping[str, Any]]:
-        """Raise an error for vectors of another model."""
-        for record in stream:
-            check_model(self._index.path, model, record.get("doc_model"))
-            yield record
+            inputs["keep"] = list(self.keep)
+        return {**inputs, "sources": None if self.sources is None else dict(self.sources)}
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
         """Leave out documents that an interrupted job has finished, so that they are not encoded again."""
         documents = identified(stream)
-        if not self.resume:
-            yield from documents
-            return
+        yield from self.unfinished().pending(documents, batch_size) if self.resume else documents
+
+    def unfinished(self) -> Any:
+        """Return the work of an interrupted job, whose ``pending`` leaves out its documents."""
         done = self._index.unfinished_parts(self.mode, self.fingerprint())
         self._corpus = Corpus(self._index.path, done.parts)
-        yield from self._corpus.pending(documents, batch_size)
+        return self._corpus
 
 
+@explained
 class DocumentIndexer(ArtifactIndexer):
     """Indexes ``{docno, doc_embs, (formula_ids)}``: each document with all its rows.
 
@@ -507,25 +497,6 @@ class DocumentIndexer(ArtifactIndexer):
     Example::
 
         (graphs >> model.doc_encoder() >> index.indexer()).index(arqmath.get_corpus_iter())
-
-    Args:
-        index: the index.
-        mode: ``create`` refuses an index that exists; ``overwrite`` replaces it and ``append`` adds to it, both in one
-            step at the end.
-        model: the identity of the model of the vectors, by default ``doc_model`` of the first document; others are
-            refused.
-        dtype: how rows are stored. By default, rows of 256 numbers and more, as of text encoders, are ``int8`` with a
-            scale each, a fifth of the size of ``float32``, and scores are rounded a little; shorter rows are
-            ``float32``. ``float16`` is between the two. ``int4`` needs half the space of ``int8`` and finds 97 to 98 %
-            of the best documents; the width of rows must be a multiple of 8. ``append`` keeps the dtype of the index.
-        keep: columns to keep of each document for ``where=`` of retrievers: text, numbers or lists of them. ``append``
-            keeps the columns of the index.
-        resume: keep finished parts if the build is interrupted, and continue one that was, with the same documents and
-            options; ``indexer.pending(documents)`` leaves out finished documents before they are encoded.
-        sources: what else the vectors depend on, such as checksums, as plain JSON values; with ``resume``, an
-            interrupted build with others is refused.
-        verbose: show a progress bar.
-        total: the number of documents, for the progress bar.
     """
 
     def index_inputs(self) -> list[list[str]]:
@@ -533,10 +504,10 @@ class DocumentIndexer(ArtifactIndexer):
         return [["docno", "doc_embs"]]
 
     def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[IndexPost]:
-        """Convert each document to one entry."""
         return document_posts(stream, self.kept())
 
 
+@explained
 class FormulaIndexer(ArtifactIndexer):
     """Indexes ``{docno, doc_embs, formula_ids}``: each formula with its own row.
 
@@ -547,25 +518,8 @@ class FormulaIndexer(ArtifactIndexer):
         (graphs >> model.doc_encoder() >> formula_index.indexer(visual_ids=ids)).index(arqmath.get_corpus_iter())
 
     Args:
-        index: the index.
-        mode: ``create`` refuses an index that exists; ``overwrite`` replaces it and ``append`` adds to it, both in one
-            step at the end.
         visual_ids: formula id to visual id, the id that equal formulas share in ARQMath, or a ``FormulaStore`` of them;
             others get the empty string.
-        model: the identity of the model of the vectors, by default ``doc_model`` of the first document; others are
-            refused.
-        dtype: how rows are stored. By default, rows of 256 numbers and more, as of text encoders, are ``int8`` with a
-            scale each, a fifth of the size of ``float32``, and scores are rounded a little; shorter rows are
-            ``float32``. ``float16`` is between the two. ``int4`` needs half the space of ``int8`` and finds 97 to 98 %
-            of the best documents; the width of rows must be a multiple of 8. ``append`` keeps the dtype of the index.
-        keep: columns to keep of each document for ``where=`` of retrievers: text, numbers or lists of them. ``append``
-            keeps the columns of the index.
-        resume: keep finished parts if the build is interrupted, and continue one that was, with the same documents and
-            options; ``indexer.pending(documents)`` leaves out finished documents before they are encoded.
-        sources: what else the vectors depend on, such as checksums, as plain JSON values; with ``resume``, an
-            interrupted build with others is refused.
-        verbose: show a progress bar.
-        total: the number of documents, for the progress bar.
     """
 
     def __init__(
@@ -592,12 +546,32 @@ class FormulaIndexer(ArtifactIndexer):
         return [["docno", "doc_embs", "formula_ids"]]
 
     def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[IndexPost]:
-        """Convert each formula to one entry."""
+        """Convert each formula virtual node to one entry (MathAMR+, 3.5.1).
+
+        The formulas in the title of a document's question are left out: they belong to the question.
+        """
         self._posts = self._formulas = 0
-        for post in formula_posts(stream, {} if self.visual_ids is None else self.visual_ids, self.kept()):
+        visual_ids: VisualIds = {} if self.visual_ids is None else self.visual_ids
+        keep = self.kept()
+        for record in stream:
+            docno = record["docno"]
+            rows = check_rows(docno, record.get("doc_embs"))
+            ids = _formula_ids(docno, record, len(rows))
+            if ids is None:
+                raise EmbeddingError(docno, "it has no formula_ids, the ids of its first rows")
+            first: dict[str, int] = {}
+            for row, formula in enumerate(ids):
+                first.setdefault(formula or formula_id(docno, row), row)
+            first.pop(TITLE_FORMULA, None)
+            visual = visual_ids.visual_ids(first) if isinstance(visual_ids, FormulaStore) else visual_ids
+            kept = kept_text(docno, record, keep)
+            entries = [
+                Entry((formula, docno, str(visual.get(formula, ""))), rows[row : row + 1], kept)
+                for formula, row in first.items()
+            ]
             self._posts += 1
-            self._formulas += len(post.entries)
-            yield post
+            self._formulas += len(entries)
+            yield IndexPost(docno, entries)
 
     def index(self, iter: Iterable[Mapping[str, Any]]) -> IndexArtifact:
         """Write a stream of posts, as :meth:`ArtifactIndexer.index`.
@@ -624,28 +598,14 @@ class FormulaIndexer(ArtifactIndexer):
 _READ = {*DOCUMENT_COLUMNS, "title", "graph"}  # by an encoder, and by no indexer
 
 
-class Encoded(NamedTuple):
-    """The records of a batch with their vectors, and the warnings on the way."""
-
-    records: list[dict[str, Any]]
-    heard: Overheard
-
-
 @dataclass(frozen=True, eq=False)
 class Encode:
     """Work of a batch of documents: encode them, as a pipeline of PyTerrier does."""
 
     encoder: pt.Transformer
 
-    def __call__(self, batch: Sequence[Mapping[str, Any]]) -> Encoded:
-        with overheard() as heard:
+    def __call__(self, batch: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], Overheard]:
+        with overheard() as warned:
             frame = self.encoder.transform(pd.DataFrame(list(batch)))
         read = [name for name in frame.columns if name in _READ]
-        return Encoded(frame.drop(columns=read).to_dict("records"), heard)
-
-
-def _records_of(encoded: Iterator[Encoded]) -> Iterator[dict[str, Any]]:
-    """Repeat the warnings of the workers, and yield their records."""
-    for batch in encoded:
-        batch.heard.repeat()
-        yield from batch.records
+        return frame.drop(columns=read).to_dict("records"), warned

@@ -78,7 +78,6 @@ class Entry:
 
     @property
     def docno(self) -> str:
-        """The docno, or the formula id."""
         return self.texts[0]
 
 
@@ -102,12 +101,10 @@ def part_content(
     if dtype == "int4" and width % GROUP:
         allowed = f"'int8': four bits are packed in rows whose width is a multiple of {GROUP}, and these have {width}"
         raise ConfigError("dtype", dtype, allowed)
-    lengths = np.array([len(entry.rows) for entry in entries], dtype=np.int64)
-    arrival = np.argsort(lengths, kind="stable")
+    arrival = np.argsort([len(entry.rows) for entry in entries], kind="stable")
     ordered = [entries[place] for place in arrival.tolist()]
     rows = np.concatenate([entry.rows for entry in ordered])
-    offsets = np.zeros(len(ordered) + 1, dtype=np.int64)
-    np.cumsum(lengths[arrival], out=offsets[1:])
+    offsets = np.cumsum([0, *(len(entry.rows) for entry in ordered)], dtype=np.int64)
     max_norm = check_values(rows, offsets, ordered)
     arrays: dict[str, Array] = {"rows": rows, "sources": sources}
     if dtype == "float16":
@@ -125,7 +122,7 @@ def part_content(
         if dtype not in CODES:  # whose rows are codes, and whose document vectors are read among them
             arrays["document_vectors"] = rows[offsets[1:] - 1]
             arrays.update(zip(("codes", "scales", "code_bounds"), encode_rows(rows), strict=True))
-    texts_of = {name: [of.texts[column] for of in ordered] for column, name in enumerate(TEXTS[layout][1:], 1)}
+    texts_of = {name: [entry.texts[column] for entry in ordered] for column, name in enumerate(TEXTS[layout][1:], 1)}
     if any(entry.kept for entry in ordered):
         texts_of["kept"] = [entry.kept for entry in ordered]
     for name, texts in texts_of.items():
@@ -136,10 +133,9 @@ def part_content(
 
 
 def merge(layout: Layout, parts: Sequence[StoredPart]) -> Content:
-    """Lay out the entries of several parts as one, without the deleted ones."""
     together = VectorParts(parts)
     sources = [part["sources"] for part in parts]
-    if any(len(of) == 0 for of in sources) or any(len(part.deleted) for part in parts):
+    if any(len(of_part) == 0 for of_part in sources) or any(len(part.deleted) for part in parts):
         sources = [np.zeros((0, 2), dtype=np.uint64)]  # read only in unfinished jobs, where nothing is deleted
     dtype, _ = stored_as(parts[0])
     model = parts[0].meta.details.get("model")
@@ -147,7 +143,6 @@ def merge(layout: Layout, parts: Sequence[StoredPart]) -> Content:
 
 
 def stored_as(part: StoredPart) -> tuple[DType, int]:
-    """Return how the rows of a part are stored, and their width."""
     rows = part["rows"]
     if rows.dtype == np.uint8:
         return "int4", 2 * rows.shape[1]
@@ -176,16 +171,13 @@ VERSION = 3
 
 
 def _texts(layout: Layout) -> tuple[PartField, ...]:
-    """Return the fields of an entry's texts: UTF-8 end to end, and offsets; the store keeps the ids.
-
-    A part without kept columns has no ``kept``.
-    """
-    names = {**dict.fromkeys(TEXTS[layout][1:], False), "kept": True}
-    bytes_of = (PartField(name, "uint8", f"bytes_of_{name}", optional=no) for name, no in names.items())
-    offsets_of = (
-        PartField(f"{name}_offsets", "int64", "m+1", cuts=f"bytes_of_{name}", optional=no) for name, no in names.items()
-    )
-    return (*bytes_of, *offsets_of)
+    """Return the fields of an entry's texts: UTF-8 end to end, and offsets; the store keeps the ids."""
+    fields = []
+    for name in (*TEXTS[layout][1:], "kept"):
+        optional, characters = name == "kept", f"bytes_of_{name}"  # a part without kept columns has no ``kept``
+        fields.append(PartField(name, "uint8", characters, optional=optional))
+        fields.append(PartField(f"{name}_offsets", "int64", "m+1", cuts=characters, optional=optional))
+    return tuple(fields)
 
 
 _SOURCES = PartField("sources", "uint64", "s 2")
@@ -242,7 +234,6 @@ class IndexMeta:
 
     @classmethod
     def read(cls, details: Mapping[str, Any], path: Path) -> IndexMeta:
-        """Read the details of the manifest."""
         dimensions, name = detail(details, "dimensions", int, path), detail(details, "dtype", str, path)
         model = None if details.get("model") is None else detail(details, "model", str, path)
         dtype = next((known for known in DTYPES if known == name), None)
@@ -270,9 +261,8 @@ class Shard:
         self.max_norm = detail(part.meta.details, "max_norm", float, part.path.parent)
         if not 0 <= self.max_norm < math.inf:
             raise DamagedError(part.path.parent, f"the length {self.max_norm} of a row of {part.meta.name}")
-        of_floats = _OF_FLOATS if self.layout == "documents" else ()
         self.dtype, self.dimensions = stored_as(part)
-        needed = ("row_scales",) if self.dtype in CODES else of_floats
+        needed = ("row_scales",) if self.dtype in CODES else _OF_FLOATS if self.layout == "documents" else ()
         if missing := [name for name in needed if name not in part]:
             raise DamagedError(part.path, f"its rows are {self.dtype}, and it has no {missing[0]}")
 
@@ -281,19 +271,7 @@ class Shard:
         return len(self.part)
 
     @cached_property
-    def _ones(self) -> Numbers:
-        return np.arange(len(self) + 1, dtype=np.int64)
-
-    @cached_property
-    def _offsets(self) -> Numbers:
-        offsets: Numbers = self.part["offsets"]
-        if bool((offsets[1:] <= offsets[:-1]).any()):
-            raise DamagedError(self.part.path, "a document of it has no rows")
-        return offsets
-
-    @cached_property
     def rows(self) -> StoredRows:
-        """The vectors of all documents as stored."""
         rows: Array = self.part["rows"]
         if self.dtype not in CODES:
             return rows
@@ -303,8 +281,26 @@ class Shard:
         return ScaledRows(rows, scales)
 
     @cached_property
-    def _document_rows(self) -> StoredRows:
-        return self.rows[self._offsets[1:] - 1]
+    def _all(self) -> tuple[StoredRows, Numbers]:
+        offsets: Numbers = self.part["offsets"]
+        if bool((offsets[1:] <= offsets[:-1]).any()):
+            raise DamagedError(self.part.path, "a document of it has no rows")
+        return self.rows, offsets
+
+    @cached_property
+    def _single(self) -> tuple[StoredRows, Numbers]:
+        """One row of each document: its last, or the only one of a formula."""
+        ones = np.arange(len(self) + 1, dtype=np.int64)
+        if self.layout == "formulas":
+            return self.rows, ones
+        if self.dtype in CODES:
+            rows, offsets = self._all
+            return rows[offsets[1:] - 1], ones
+        return self.part["document_vectors"], ones
+
+    def field(self, field: Field) -> tuple[StoredRows, Numbers]:
+        """Return the vectors of one field as stored, end to end, and their offsets."""
+        return self._single if field == "doc" or self.layout == "formulas" else self._all
 
     @cached_property
     def coding(self) -> Coding:
@@ -317,16 +313,7 @@ class Shard:
             raise DamagedError(self.part.path, "the scales or bounds of its codes are not positive numbers")
         return Coding(codes, scales, bounds)
 
-    def field(self, field: Field) -> tuple[StoredRows, Numbers]:
-        """Return the vectors of one field as stored, end to end."""
-        if self.layout == "formulas":
-            return self.rows, self._ones
-        if field != "doc":
-            return self.rows, self._offsets
-        return self._document_rows if "row_scales" in self.part else self.part["document_vectors"], self._ones
-
     def live_rows(self, field: Field) -> StoredRows:
-        """Return the vectors of one field without deleted documents."""
         rows, offsets = self.field(field)
         if not len(self.part.deleted):
             return rows
@@ -336,13 +323,10 @@ class Shard:
 
     def in_order(self) -> Numbers:
         """Return the documents that are not deleted, in the order of indexing."""
-        if self.layout == "formulas":
-            return np.flatnonzero(self.part.alive)
-        order = np.argsort(self.part["arrival"], kind="stable")
+        order = np.arange(len(self)) if self.layout == "formulas" else np.argsort(self.part["arrival"], kind="stable")
         return order[self.part.alive[order]]
 
     def texts(self, name: str, documents: Numbers) -> list[str]:
-        """Return one text (``docno``, ``post_id`` …) of some documents."""
         if name == "docno":
             return self.part.ids.texts(documents)
         if name == "kept" and name not in self.part:
@@ -360,7 +344,6 @@ class VectorParts(Parts):
 
     @cached_property
     def shards(self) -> tuple[Shard, ...]:
-        """The parts."""
         return tuple(map(Shard, self.parts))
 
     @cached_property
@@ -368,23 +351,20 @@ class VectorParts(Parts):
         """The length of the longest row, rounded up."""
         return max((shard.max_norm for shard in self.shards), default=0.0)
 
-    def _by_shard(self, numbers: Numbers) -> Iterator[tuple[Shard, Numbers, Numbers]]:
-        """Return each shard with some of the documents, their places in ``numbers``, and their numbers in the shard."""
-        shard_of = dict(zip(self.parts, self.shards, strict=True))
-        return ((shard_of[part], places, local) for part, places, local in self.by_part(numbers))
+    @cached_property
+    def _shard_of(self) -> dict[StoredPart, Shard]:
+        return dict(zip(self.parts, self.shards, strict=True))
 
     def texts(self, name: str, numbers: Numbers) -> list[str]:
-        """Return one text (``docno``, ``post_id`` …) of each document."""
-        found = np.empty(len(numbers), dtype=object)
-        for shard, places, local in self._by_shard(numbers):
-            found[places] = shard.texts(name, local)
-        return list(found)
+        texts = np.empty(len(numbers), dtype=object)
+        for part, places, local in self.by_part(numbers):
+            texts[places] = self._shard_of[part].texts(name, local)
+        return list(texts)
 
     def lengths(self, numbers: Numbers, field: Field = "all") -> Numbers:
-        """Return the number of rows of each document in one field: int64 ``[m]``."""
         lengths = np.empty(len(numbers), dtype=np.int64)
-        for shard, places, local in self._by_shard(numbers):
-            _, offsets = shard.field(field)
+        for part, places, local in self.by_part(numbers):
+            _, offsets = self._shard_of[part].field(field)
             lengths[places] = offsets[local + 1] - offsets[local]
         return lengths
 
@@ -394,44 +374,38 @@ class VectorParts(Parts):
         return [some for some in np.split(numbers, cuts) if len(some)]
 
     def rows(self, numbers: Numbers, field: Field = "all") -> tuple[Rows, Numbers]:
-        """Return the vectors of some documents, end to end."""
         stored, offsets = self.stored(numbers, field)
         return widened(stored), offsets
 
     def stored(self, numbers: Numbers, field: Field = "all") -> tuple[StoredRows, Numbers]:
         """Return the vectors of some documents as stored, end to end."""
         lengths = self.lengths(numbers, field)
-        offsets = np.zeros(len(numbers) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        found, wanted = [], []
-        for shard, places, local in self._by_shard(numbers):
-            rows, of_shard = shard.field(field)
-            found.append(rows[ranges(of_shard[local], lengths[places])])
-            wanted.append(ranges(offsets[places], lengths[places]))
+        ends: Numbers = np.concatenate([[0], np.cumsum(lengths)])
+        rows_of_shards, targets = [], []
+        for part, places, local in self.by_part(numbers):
+            rows, offsets = self._shard_of[part].field(field)
+            rows_of_shards.append(rows[ranges(offsets[local], lengths[places])])
+            targets.append(ranges(ends[places], lengths[places]))
         ascending = bool((numbers[1:] > numbers[:-1]).all())
-        order = slice(None) if ascending else np.argsort(np.concatenate(wanted))
+        order = slice(None) if ascending else np.argsort(np.concatenate(targets))
 
         def joined(arrays: list[Any]) -> Array:
             whole: Array = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
             return whole[order]
 
-        scaled = [of for of in found if isinstance(of, ScaledRows)]
-        if scaled:
-            return ScaledRows(joined([of.codes for of in scaled]), joined([of.scales for of in scaled])), offsets
+        if scaled := [rows for rows in rows_of_shards if isinstance(rows, ScaledRows)]:
+            return ScaledRows(joined([rows.codes for rows in scaled]), joined([rows.scales for rows in scaled])), ends
         width = self.shards[0].dimensions if self.shards else 0
-        return joined(found or [np.empty((0, width), dtype=np.float32)]), offsets
+        return joined(rows_of_shards or [np.empty((0, width), dtype=np.float32)]), ends
 
     def in_order(self) -> Numbers:
-        """Return the documents that are not deleted, in the order of indexing."""
-        of_shards = zip(self.shards, self.bases.tolist(), strict=False)
-        return np.concatenate([np.empty(0, dtype=np.int64), *(shard.in_order() + base for shard, base in of_shards)])
+        orders = (shard.in_order() + base for shard, base in zip(self.shards, self.bases.tolist(), strict=False))
+        return np.concatenate([np.empty(0, dtype=np.int64), *orders])
 
     def sample(self, count: int) -> Numbers:
-        """Return so many documents, evenly spread in the order of indexing."""
         return evenly(self.in_order(), count)
 
     def entries(self) -> Iterator[Entry]:
-        """Yield every document in the order of indexing."""
         return read_entries(self, self.shards[0].layout, self.in_order()) if self.shards else iter(())
 
 
@@ -442,5 +416,5 @@ def read_entries(source: VectorParts | Backend, layout: Layout, numbers: Numbers
         rows, offsets = source.rows(some)
         texts = zip(*(source.texts(name, some) for name in TEXTS[layout]), strict=True)
         kept = source.texts("kept", some)
-        for of, (first, last), columns in zip(texts, pairwise(offsets.tolist()), kept, strict=True):
-            yield Entry(of, rows[first:last], columns)
+        for names, (first, last), columns in zip(texts, pairwise(offsets.tolist()), kept, strict=True):
+            yield Entry(names, rows[first:last], columns)

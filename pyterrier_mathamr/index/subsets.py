@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import ast
 import json
+import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,18 +54,15 @@ def kept_text(docno: str, record: Mapping[str, Any], keep: Sequence[str]) -> str
 
 
 def kept_columns(text: str) -> dict[str, Any]:
-    """Read the kept columns of a document."""
     columns: dict[str, Any] = json.loads(text) if text else {}
     return columns
 
 
 def _plain(docno: str, column: str, value: Any) -> Value | list[Value]:
-    """Convert a value to one that JSON has."""
     value = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
     if isinstance(value, list | tuple | set | frozenset):
-        values = [
-            _plain(docno, column, one) for one in (sorted(value) if isinstance(value, set | frozenset) else value)
-        ]
+        ordered = sorted(value) if isinstance(value, set | frozenset) else value
+        values = [_plain(docno, column, one) for one in ordered]
         if not any(isinstance(one, list) for one in values):
             return values  # type: ignore[return-value]
     elif isinstance(value, Value) and value == value and abs(value if not isinstance(value, str) else 0) != np.inf:
@@ -79,15 +78,12 @@ class Predicate(NamedTuple):
     values: tuple[Value, ...]
 
     def holds(self, columns: Mapping[str, Any]) -> bool:
-        """Whether a document with these columns passes; one without the column does not."""
-        found = columns.get(self.column, [])
-        compare = _SIGNS[self.sign]
-        return any(
-            compare(one, value) for one in (found if isinstance(found, list) else [found]) for value in self.values
-        )
+        """Whether a document with these columns passes; one without the column, or with another type, does not."""
+        stored, compare = columns.get(self.column, []), _SIGNS[self.sign]
+        pairs = product(stored if isinstance(stored, list) else [stored], self.values)
+        return any(_kind(one) is _kind(value) and compare(one, value) for one, value in pairs)
 
     def names(self) -> set[str]:
-        """Return the columns that are read."""
         return {self.column}
 
 
@@ -98,11 +94,9 @@ class Group(NamedTuple):
     conditions: tuple[Predicate | Group, ...]
 
     def holds(self, columns: Mapping[str, Any]) -> bool:
-        """Whether a document with these columns passes."""
         return (all if self.every else any)(one.holds(columns) for one in self.conditions)
 
     def names(self) -> set[str]:
-        """Return the columns that are read."""
         return set().union(*(one.names() for one in self.conditions))
 
 
@@ -114,11 +108,11 @@ def _kind(value: Value) -> type:
 
 
 _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
-    "in": lambda found, value: _kind(found) is _kind(value) and bool(found == value),
-    "<": lambda found, value: _kind(found) is _kind(value) and bool(found < value),
-    "<=": lambda found, value: _kind(found) is _kind(value) and bool(found <= value),
-    ">": lambda found, value: _kind(found) is _kind(value) and bool(found > value),
-    ">=": lambda found, value: _kind(found) is _kind(value) and bool(found >= value),
+    "in": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
 }
 _COMPARED: dict[type, str] = {ast.Eq: "in", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _TURNED = {"in": "in", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -141,34 +135,22 @@ def _read(node: ast.expr) -> Condition:
         return Group(isinstance(node.op, ast.And), tuple(map(_read, node.values)))
     if not isinstance(node, ast.Compare):
         raise ValueError(ast.dump(node))
-    operands = [node.left, *node.comparators]
-    pairs = tuple(
-        _predicate(left, sign, right) for left, sign, right in zip(operands, node.ops, operands[1:], strict=False)
-    )
-    return pairs[0] if len(pairs) == 1 else Group(True, pairs)
+    operands = zip([node.left, *node.comparators], node.ops, node.comparators, strict=False)
+    predicates = tuple(_predicate(left, sign, right) for left, sign, right in operands)
+    return predicates[0] if len(predicates) == 1 else Group(True, predicates)
 
 
 def _predicate(left: ast.expr, sign: ast.cmpop, right: ast.expr) -> Predicate:
-    if isinstance(sign, ast.In):
-        if isinstance(right, ast.Name):
-            return Predicate(right.id, "in", (_value(left),))
-        return Predicate(_name(left), "in", tuple(_value(one) for one in _items(right)))
+    if isinstance(sign, ast.In) and isinstance(left, ast.Name) and isinstance(right, ast.List | ast.Tuple | ast.Set):
+        return Predicate(left.id, "in", tuple(map(_value, right.elts)))
+    if isinstance(sign, ast.In) and isinstance(right, ast.Name):
+        return Predicate(right.id, "in", (_value(left),))
     compared = _COMPARED[type(sign)]
     if isinstance(left, ast.Name):
         return Predicate(left.id, compared, (_value(right),))
-    return Predicate(_name(right), _TURNED[compared], (_value(left),))
-
-
-def _name(node: ast.expr) -> str:
-    if not isinstance(node, ast.Name):
-        raise ValueError(ast.dump(node))
-    return node.id
-
-
-def _items(node: ast.expr) -> list[ast.expr]:
-    if not isinstance(node, ast.List | ast.Tuple | ast.Set):
-        raise ValueError(ast.dump(node))
-    return node.elts
+    if isinstance(right, ast.Name):
+        return Predicate(right.id, _TURNED[compared], (_value(left),))
+    raise ValueError(ast.dump(left))
 
 
 def _value(node: ast.expr) -> Value:
@@ -208,7 +190,6 @@ class Subset:
 
     @property
     def nickname(self) -> str:
-        """What the names of transformers call it."""
         return f"{len(self.docnos)} docnos"
 
     def numbers(self, backend: Backend, qids: Sequence[str]) -> tuple[Numbers, ...]:

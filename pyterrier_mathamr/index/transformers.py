@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -48,10 +48,10 @@ from pyterrier_mathamr.explain import Asked, Explanation, QueryRow, read_asked
 from pyterrier_mathamr.explain.maxsim import Nodes, Side, maxsim_parts
 from pyterrier_mathamr.posts.topics import distinct_queries, with_query
 
-from .backend import NO_HITS, Backend, Field, Hits, How, Numbers
+from .backend import NO_HITS, Backend, Field, Hits, How, Numbers, QueryBatch, query_batch
+from .options import explained
 from .parts import TEXTS, stored_formula_ids
 from .search.maxsim import best_of
-from .search.queries import QueryBatch, query_batch
 from .subsets import Subset, check_where, kept_columns, read_where
 
 Docnos = Iterable[str] | pd.DataFrame
@@ -62,7 +62,6 @@ _MANY = 32
 
 
 def check_device(device: object) -> str | None:
-    """Read the option ``device``."""
     if device in (None, "cpu"):
         return None
     if not isinstance(device, str) or not re.fullmatch(r"cuda(:\d+)?", device):
@@ -76,7 +75,11 @@ def check_device(device: object) -> str | None:
 
 
 class IndexTransformer(Leaf, Transformer):
-    """A transformer over an index, which is opened when the first row comes."""
+    """A transformer over an index, which is opened when the first row comes.
+
+    Args:
+        index: the index.
+    """
 
     checks: ClassVar[Mapping[str, Rule]] = {
         "num_results": COUNT,
@@ -94,6 +97,14 @@ class IndexTransformer(Leaf, Transformer):
     def __setattr__(self, name: str, value: object) -> None:
         if name == "device":
             check_device(value)
+        elif name == "subset":
+            value = Subset.of(value)
+        elif name == "where" and value is not None:
+            read_where(value)
+        elif name == "exact" and value is None:
+            value = True
+        elif name == "exact" and value is False and not self.index.APPROXIMATE:
+            raise ConfigError("exact", value, "True: an index in parts supports exact search only")
         super().__setattr__(name, value)
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
@@ -105,50 +116,51 @@ class IndexTransformer(Leaf, Transformer):
 
 
 class Scoring(IndexTransformer):
-    """The common part of retrievers and the scorer: reading queries, and explaining a score."""
+    """The common part of retrievers and the scorer: reading queries, and explaining a score.
+
+    Args:
+        normalise: divide scores by the query's number of rows (eq. 3.7), to compare queries; the order of documents is
+            the same.
+        subset: only these documents (or formulas): docnos, or a frame of ``qid`` and ``docno`` with those of each
+            query.
+        where: only documents (or formulas) whose kept columns meet a condition, such as
+            ``year >= 2015 & 'algebra' in tags``; see ``keep`` of the indexer.
+        verbose: show a progress bar over batches of queries.
+        batch_size: queries computed together, in one request to the parts of a ``ShardedIndex``; the results are the
+            same.
+        device: no effect; retrievers and the scorer share these options.
+    """
 
     needs: ClassVar[tuple[str, ...]] = ("query_embs",)
 
     def __init__(
         self,
         index: Any,
-        exact: bool,
-        subset: Any,
-        where: str | None,
-        verbose: bool,
-        batch_size: int,
-        device: str | None,
+        exact: bool = True,
+        subset: Any = None,
+        where: str | None = None,
+        verbose: bool = False,
+        batch_size: int = 128,
+        device: str | None = None,
     ) -> None:
         super().__init__(index)
         self.exact, self.subset, self.where = exact, subset, where
         self.verbose, self.batch_size, self.device = verbose, batch_size, device
 
-    def __setattr__(self, name: str, value: object) -> None:
-        if name == "subset":
-            value = Subset.of(value)
-        if name == "where" and value is not None:
-            read_where(value)
-        if name == "exact" and value is None:
-            value = True
-        if name == "exact" and value is False and not self.index.APPROXIMATE:
-            raise ConfigError("exact", value, "True: an index in parts supports exact search only")
-        super().__setattr__(name, value)
-
     @property
     def field(self) -> Field:
-        """The vectors whose products are the score."""
         raise NotImplementedError
 
-    def reading(self) -> dict[str, bool]:
-        """Return how queries are read: the options of ``query_batch``."""
-        return {"normalise": getattr(self, "normalise", False), "formulas": "query_formula_id" in self.needs}
+    def read(self, frame: pd.DataFrame, backend: Backend) -> QueryBatch:
+        normalise: bool = getattr(self, "normalise", False)
+        return query_batch(frame, backend, normalise=normalise, formulas="query_formula_id" in self.needs)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
         """Explain the contribution of each virtual node of a query to the score of a document (eq. 3.4)."""
         asked = read_asked(query, docno, self.label, self.needs)
         backend = self.index.snapshot()
         numbers = backend.find([asked.docno])
-        batch = query_batch(asked.frame(), backend, **self.reading())
+        batch = self.read(asked.frame(), backend)
         readings = asked.query_reading(), asked.document_reading()
         if not len(batch):  # a blank query
             return Explanation.of(asked.docno, [], *readings)
@@ -179,17 +191,19 @@ class Scoring(IndexTransformer):
         return Side(rows[compared], range(len(rows))[compared], Nodes.of(len(rows), ids, asked.graph("graph")))
 
 
-class Strategy(NamedTuple):
-    """The vectors that select documents, and the vectors that rank them."""
-
-    select: Field
-    rank: Field
-
-
 class IndexRetriever(Scoring):
-    """Queries in, a ranking out; subclasses state their strategy."""
+    """Queries in, a ranking out; subclasses state the vectors that select documents, and ``field``, that ranks them.
 
-    strategy: ClassVar[Strategy]
+    Args:
+        num_results: the most documents returned for a query.
+        exact: ``False`` searches an HNSW graph: faster in a large index, but it may miss some of the best documents. A
+            ``ShardedIndex`` has no graph.
+        hnsw_ef: with ``exact=False``, candidates that the search in the graph keeps (efSearch, 128 in the paper): more
+            miss less and take longer.
+    """
+
+    field: ClassVar[Field]
+    selected_by: ClassVar[Field]
     gives: ClassVar[tuple[str, ...]] = ("docno",)
     """The texts of an entry that become columns."""
 
@@ -209,11 +223,6 @@ class IndexRetriever(Scoring):
         super().__init__(index, exact, subset, where, verbose, batch_size, device)
         self.num_results, self.hnsw_ef = num_results, hnsw_ef
 
-    @property
-    def field(self) -> Field:
-        """The vectors that documents are ranked by."""
-        return self.strategy.rank
-
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Rank documents for each distinct query."""
         pt.validate.query_frame(inp, extra_columns=list(self.needs), context=self)
@@ -222,34 +231,33 @@ class IndexRetriever(Scoring):
         if queries.empty:
             return empty_output(queries, columns)
         backend: Backend = self.index.snapshot()
-        asked = query_batch(queries, backend, **self.reading())
+        asked = self.read(queries, backend)
         if self.where is not None:
             check_where(self.where, backend)
         if self.subset is not None:
             asked = replace(asked, among=self.subset.numbers(backend, asked.qids))
-        batches = asked.of_size(self.batch_size)
         hits: dict[str, Hits] = {}
-        for batch in progress(batches, self.label, "batches", verbose=self.verbose):
+        for batch in progress(asked.of_size(self.batch_size), self.label, "batches", verbose=self.verbose):
             hits.update(zip(batch.qids, self.best(batch, backend), strict=True))
-        found = [hits.get(qid, NO_HITS) for qid in queries["qid"]]
-        result = ranking_frame(queries, found, **{name: partial(backend.texts, name) for name in self.gives})
+        in_order = [hits.get(qid, NO_HITS) for qid in queries["qid"]]
+        result = ranking_frame(queries, in_order, **{name: partial(backend.texts, name) for name in self.gives})
         if len(queries) >= _MANY:
             return_free_memory()
         return result
 
     def best(self, queries: QueryBatch, backend: Backend) -> list[Hits]:
         """Select the best documents of each query; score them again where they are ranked by other vectors."""
-        select, rank = self.strategy
-        device = check_device(self.device)
-        how = How(self.exact, self.hnsw_ef, getattr(self, "hits", 0), device, select == rank, self.where)
-        if select == rank:
-            return backend.select(queries, self.num_results, select, how)
-        nearest = backend.select(queries, getattr(self, "candidates", self.num_results), select, how)
-        numbers = [np.sort(of.numbers) for of in nearest]
-        scores = backend.score(queries, numbers, rank)
-        return [best_of(backend, of, own, self.num_results) for of, own in zip(numbers, scores, strict=True)]
+        device, scored = check_device(self.device), self.selected_by == self.field
+        how = How(self.exact, self.hnsw_ef, getattr(self, "hits", 0), device, scored, self.where)
+        if scored:
+            return backend.select(queries, self.num_results, self.field, how)
+        nearest = backend.select(queries, getattr(self, "candidates", self.num_results), self.selected_by, how)
+        numbers = [np.sort(hits.numbers) for hits in nearest]
+        scores = backend.score(queries, numbers, self.field)
+        return [best_of(backend, *of_query, self.num_results) for of_query in zip(numbers, scores, strict=True)]
 
 
+@explained
 class SingleVectorRetriever(IndexRetriever):
     """Ranks documents by the product of their VIRTUAL_DOCUMENT with the query's, its last row.
 
@@ -258,27 +266,13 @@ class SingleVectorRetriever(IndexRetriever):
     Example::
 
         graphs >> model.query_encoder() >> index.single_vector(num_results=1000)
-
-    Args:
-        index: the index.
-        num_results: the most documents returned for a query.
-        exact: ``False`` searches an HNSW graph: faster in a large index, but it may miss some of the best documents. A
-            ``ShardedIndex`` has no graph.
-        hnsw_ef: with ``exact=False``, candidates that the search in the graph keeps (efSearch, 128 in the paper): more
-            miss less and take longer.
-        subset: search only these documents: docnos, or a frame of ``qid`` and ``docno`` with those of each query.
-        where: search only documents whose kept columns meet a condition, such as ``year >= 2015 & 'algebra' in tags``;
-            see ``keep`` of the indexer.
-        verbose: show a progress bar over batches of queries.
-        batch_size: queries searched together, in one request to the parts of a ``ShardedIndex``; the results are the
-            same.
-        device: no effect; all retrievers share these options.
     """
 
     label = "MathAMR single"
-    strategy = Strategy(select="doc", rank="doc")
+    selected_by = field = "doc"
 
 
+@explained
 class FormulaVectorRetriever(SingleVectorRetriever):
     """Ranks formulas by the similarity of their VIRTUAL_FORMULA with the query formula's (section 3.5.2).
 
@@ -290,16 +284,7 @@ class FormulaVectorRetriever(SingleVectorRetriever):
         graphs >> model.query_encoder() >> formula_index.retriever(num_results=1000)
 
     Args:
-        index: the index.
         num_results: the most formulas returned for a query.
-        exact: ``False`` searches an HNSW graph: faster in a large index, but it may miss some of the best formulas.
-        hnsw_ef: with ``exact=False``, candidates that the search in the graph keeps (efSearch, 128 in the paper): more
-            miss less and take longer.
-        subset: search only these formulas: docnos, or a frame of ``qid`` and ``docno`` with those of each query.
-        where: search only formulas whose kept columns meet a condition, such as ``year >= 2015 & 'algebra' in tags``;
-            see ``keep`` of the indexer.
-        verbose: show a progress bar over batches of queries.
-        batch_size: queries searched together; the results are the same.
         device: ``cuda`` or ``cuda:1`` scans an int8 index in a folder on that GPU, with the same results.
     """
 
@@ -308,6 +293,7 @@ class FormulaVectorRetriever(SingleVectorRetriever):
     gives = ("docno", "post_id", "visual_id")
 
 
+@explained
 class DocVNRetriever(IndexRetriever):
     """Selects candidates by the VIRTUAL_DOCUMENT and ranks them by exact MaxSim over all rows.
 
@@ -318,27 +304,16 @@ class DocVNRetriever(IndexRetriever):
         graphs >> model.query_encoder() >> index.doc_vn(candidates=5000)
 
     Args:
-        index: the index.
         candidates: documents kept by the first stage, from which ``num_results`` are returned: more miss less and take
             longer.
-        num_results: the most documents returned for a query.
         exact: ``False`` finds the candidates in an HNSW graph: faster in a large index, but it may miss some. They are
             scored exactly either way. A ``ShardedIndex`` has no graph.
         hnsw_ef: with ``exact=False``, candidates that the search in the graph keeps (efSearch, 128 in the paper), in a
             folder at least ``candidates``: more miss less and take longer.
-        normalise: divide scores by the query's number of rows (eq. 3.7), to compare queries; the order of documents is
-            the same.
-        subset: search only these documents: docnos, or a frame of ``qid`` and ``docno`` with those of each query.
-        where: search only documents whose kept columns meet a condition, such as ``year >= 2015 & 'algebra' in tags``;
-            see ``keep`` of the indexer.
-        verbose: show a progress bar over batches of queries.
-        batch_size: queries searched together, in one request to the parts of a ``ShardedIndex``; the results are the
-            same.
-        device: no effect; all retrievers share these options.
     """
 
     label = "MathAMR doc-VN"
-    strategy = Strategy(select="doc", rank="all")
+    selected_by, field = "doc", "all"
 
     def __init__(
         self,
@@ -361,6 +336,7 @@ class DocVNRetriever(IndexRetriever):
         self.candidates, self.normalise = candidates, normalise
 
 
+@explained
 class ColBERTRetriever(IndexRetriever):
     """Ranks documents by MaxSim, S(Q, D) = Σᵢ maxⱼ qᵢ · dⱼ (eq. 3.4).
 
@@ -372,26 +348,17 @@ class ColBERTRetriever(IndexRetriever):
 
     Args:
         index: the index. In Qdrant, ``query_weights`` must not be negative.
-        num_results: the most documents returned for a query.
         exact: ``False`` scores only documents with one of the nearest rows in an HNSW graph: faster in a large index,
             but it may miss some of the best. A ``ShardedIndex`` has no graph.
         hits: with ``exact=False`` in a folder, nearest rows found for each row of the query, or as many more as
             ``num_results`` documents need: more miss less and take longer.
         hnsw_ef: with ``exact=False``, candidates that the search in the graph keeps (efSearch, 128 in the paper), in a
             folder at least ``hits``: more miss less and take longer.
-        normalise: divide scores by the query's number of rows (eq. 3.7), to compare queries; the order of documents is
-            the same.
-        subset: search only these documents: docnos, or a frame of ``qid`` and ``docno`` with those of each query.
-        where: search only documents whose kept columns meet a condition, such as ``year >= 2015 & 'algebra' in tags``;
-            see ``keep`` of the indexer.
-        verbose: show a progress bar over batches of queries.
-        batch_size: queries searched together, in one request to the parts of a ``ShardedIndex``; the results are the
-            same.
         device: ``cuda`` or ``cuda:1`` scans an index in a folder on that GPU, with the same results.
     """
 
     label = "MathAMR ColBERT"
-    strategy = Strategy(select="all", rank="all")
+    selected_by = field = "all"
 
     def __init__(
         self,
@@ -414,6 +381,7 @@ class ColBERTRetriever(IndexRetriever):
         self.hits, self.normalise = hits, normalise
 
 
+@explained
 class MaxSimScorer(Scoring):
     """Scores each document of a ranking by exact MaxSim (eq. 3.4) with the vectors of the index.
 
@@ -427,19 +395,9 @@ class MaxSimScorer(Scoring):
     docno that occurs twice for a query is scored twice. The documents of a query without rows score 0.
 
     Args:
-        index: the index.
         num_results: the most documents kept for a query; ``None`` keeps all.
         vectors: ``all`` for MaxSim, or ``document`` for only the product of the two VIRTUAL_DOCUMENTs.
         exact: always ``True``: a scorer has no approximation.
-        normalise: divide scores by the query's number of rows (eq. 3.7), to compare queries; the order of documents is
-            the same.
-        subset: keep only these documents: docnos, or a frame of ``qid`` and ``docno`` with those of each query.
-        where: keep only documents whose kept columns meet a condition, such as ``year >= 2015 & 'algebra' in tags``;
-            see ``keep`` of the indexer.
-        verbose: show a progress bar over batches of queries.
-        batch_size: queries scored together, in one request to the parts of a ``ShardedIndex``; the results are the
-            same.
-        device: no effect; retrievers and the scorer share these options.
     """
 
     label = "MathAMR scorer"
@@ -469,7 +427,6 @@ class MaxSimScorer(Scoring):
 
     @property
     def field(self) -> Field:
-        """The vectors that are compared."""
         return "doc" if self.vectors == "document" else "all"
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -488,30 +445,25 @@ class MaxSimScorer(Scoring):
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
         backend: Backend = self.index.snapshot()
-        inp = self._searched(inp, backend)
-        if inp.empty:
-            return empty_output(inp, ["score", "rank"])
-        numbers, scores = backend.find(list(map(str, inp["docno"].tolist()))), np.zeros(len(inp))
-        rows_of = inp.groupby("qid", sort=False).indices
-        batches = query_batch(inp, backend, **self.reading()).of_size(self.batch_size)
-        for batch in progress(batches, self.label, "batches", verbose=self.verbose):
-            rows = [rows_of[qid] for qid in batch.qids]
-            wanted = [np.unique(numbers[of], return_inverse=True) for of in rows]
-            found = backend.score(batch, [of for of, _ in wanted], self.field)
-            for of, own, (_, of_row) in zip(rows, found, wanted, strict=True):
-                scores[of] = own[of_row]
-        result = ordered_by_score(inp, scores)
-        return result if self.num_results is None else result[result["rank"] < self.num_results].reset_index(drop=True)
-
-    def _searched(self, inp: pd.DataFrame, backend: Backend) -> pd.DataFrame:
-        """Leave out rows whose documents are not in the subset, or do not meet the condition."""
         if self.subset is not None:
             inp = inp[self.subset.has(list(map(str, inp["qid"])), list(map(str, inp["docno"])))]
         if self.where is not None:
             condition = check_where(self.where, backend)
             kept = backend.texts("kept", backend.find(list(map(str, inp["docno"]))))
-            inp = inp[[condition.holds(kept_columns(text)) for text in kept]]
-        return inp
+            inp = inp[np.array([condition.holds(kept_columns(text)) for text in kept], dtype=np.bool_)]
+        if inp.empty:
+            return empty_output(inp, ["score", "rank"])
+        numbers, scores = backend.find(list(map(str, inp["docno"].tolist()))), np.zeros(len(inp))
+        rows_of = inp.groupby("qid", sort=False).indices
+        batches = self.read(inp, backend).of_size(self.batch_size)
+        for batch in progress(batches, self.label, "batches", verbose=self.verbose):
+            rows = [rows_of[qid] for qid in batch.qids]
+            documents = [np.unique(numbers[of_query], return_inverse=True) for of_query in rows]
+            scored = backend.score(batch, [distinct for distinct, _ in documents], self.field)
+            for of_query, exact, (_, place) in zip(rows, scored, documents, strict=True):
+                scores[of_query] = exact[place]
+        result = ordered_by_score(inp, scores)
+        return result if self.num_results is None else result[result["rank"] < self.num_results].reset_index(drop=True)
 
 
 class VectorLoader(ColumnAdder, IndexTransformer):
@@ -539,10 +491,10 @@ class VectorLoader(ColumnAdder, IndexTransformer):
         if inp.empty:
             return empty_output(inp, ["doc_embs"])
         snapshot = self.index.snapshot()
-        places, docnos = pd.factorize(inp["docno"], use_na_sentinel=False)
+        of_row, docnos = pd.factorize(inp["docno"], use_na_sentinel=False)
         rows, offsets = snapshot.rows(snapshot.find([str(docno) for docno in docnos]))
         vectors = [rows[start:end] for start, end in pairwise(offsets.tolist())]
-        return with_objects(inp, doc_embs=[vectors[place] for place in places])
+        return with_objects(inp, doc_embs=[vectors[number] for number in of_row])
 
 
 class DropVectors(ColumnAdder, Leaf, Transformer):

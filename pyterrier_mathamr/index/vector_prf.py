@@ -23,9 +23,8 @@ from pyterrier_mathamr._common.frames import empty_output, ordered_by_score, wit
 from pyterrier_mathamr._common.parameters import COUNT, Rule, between
 from pyterrier_mathamr.posts.topics import distinct_queries, with_query
 
-from .backend import Backend, Numbers, Rows, Weights
-from .search.maxsim import blocks
-from .search.queries import QueryBatch, query_batch
+from .backend import Backend, Numbers, Rows, Weights, blocks, query_batch
+from .search.maxsim import BLOCK_ROWS
 from .transformers import IndexTransformer
 
 SIMILAR = 0.8
@@ -113,14 +112,17 @@ class VectorPRF(IndexTransformer):
         embs: dict[str, Rows] = {}
         weights: dict[str, Weights] = {}
         for batch in query_batch(inp, backend).of_size(self.batch_size):
-            found = (backend.rows(backend.find(list(map(str, best[qid]))))[0] for qid in batch.qids)
-            centers = [cluster_centers(rows, self.fb_clusters) for rows in found]
+            documents = [backend.find(list(map(str, best[qid]))) for qid in batch.qids]
+            centers = [cluster_centers(backend.rows(numbers)[0], self.fb_clusters) for numbers in documents]
             frequencies = document_frequencies(np.concatenate(centers), *sample)
             rarity = np.log(len(sample[1]) / (frequencies + 1))  # of n + 1: there is an offset more than documents
-            ends = np.cumsum([len(of) for of in centers])[:-1]
-            for query, of, own in zip(batch.each(), centers, np.split(rarity, ends), strict=True):
-                rarest = np.argsort(-own, kind="stable")[: self.fb_embs]
-                embs[query.qids[0]], weights[query.qids[0]] = _expanded(query, of[rarest], self.fb_beta * own[rarest])
+            ends = np.cumsum([len(of_query) for of_query in centers])[:-1]
+            for query, of_query, rare in zip(batch.of_size(1), centers, np.split(rarity, ends), strict=True):
+                rarest = np.argsort(-rare, kind="stable")[: self.fb_embs]
+                last, known = len(query.rows) - 1, np.ones(len(query.rows)) if query.weights is None else query.weights
+                rows = query.rows[:last], of_query[rarest], query.rows[last:]  # the document's row stays the last
+                embs[query.qids[0]] = np.concatenate(rows)
+                weights[query.qids[0]] = np.concatenate([known[:last], self.fb_beta * rare[rarest], known[last:]])
         nothing = np.empty((0, backend.meta.dimensions), dtype=np.float32)
         return with_objects(
             queries,
@@ -129,19 +131,10 @@ class VectorPRF(IndexTransformer):
         )
 
 
-def _expanded(query: QueryBatch, rows: Rows, weights: Weights) -> tuple[Rows, Weights]:
-    """Insert rows before the document's, which is the last of a query."""
-    last, own = len(query.rows) - 1, np.ones(len(query.rows)) if query.weights is None else query.weights
-    return (
-        np.concatenate([query.rows[:last], rows, query.rows[last:]]),
-        np.concatenate([own[:last], weights, own[last:]]),
-    )
-
-
 def document_frequencies(centers: Rows, rows: Rows, offsets: Numbers) -> Numbers:
     """Count the documents with a row that is similar to each center: int64 ``[c]``."""
     counts = np.zeros(len(centers), dtype=np.int64)
-    for first, last in blocks(offsets):
+    for first, last in blocks(offsets, BLOCK_ROWS):
         products = rows[offsets[first] : offsets[last]] @ centers.T
         best = np.maximum.reduceat(products, offsets[first:last] - offsets[first], axis=0)
         counts += np.count_nonzero(best >= SIMILAR, axis=0)

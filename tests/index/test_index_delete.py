@@ -6,9 +6,8 @@ import pytest
 from folder_bytes import folder_bytes
 
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.index.backend import How
+from pyterrier_mathamr.index.backend import How, QueryBatch
 from pyterrier_mathamr.index.search import folder
-from pyterrier_mathamr.index.search.queries import QueryBatch
 from pyterrier_mathamr.store import UnknownIdError
 
 

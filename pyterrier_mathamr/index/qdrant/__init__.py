@@ -2,9 +2,8 @@
 
 ::
 
-    index          QdrantIndex, QdrantFormulaIndex, their indexers
+    index          QdrantIndex, QdrantFormulaIndex, their indexers; the state of a collection as opened, a backend
       │ upload       entries → points, visible in one step; the points of an interrupted upload
-      │ snapshot     the state of a collection as opened, a backend: lists of Qdrant → proven candidates → exact scores
       ▼
     collection     points, metadata, the alias of the two collections behind a name; requests with retries
 """

@@ -30,6 +30,7 @@ import hashlib
 import json
 import os
 import random
+import sqlite3
 import time
 import uuid
 import warnings
@@ -75,125 +76,6 @@ def _close_folders() -> None:
     """Close the folders of local mode before the interpreter shuts down; its own closing comes too late."""
     for client in list(_LOCAL.values()):
         client.close()
-
-
-class Connection:
-    """A client that is created on the first request."""
-
-    def __init__(self, location: str, api_key: str | None, timeout: int, retries: int, pause: float) -> None:
-        self.location, self.timeout, self.retries, self.pause = location, timeout, retries, pause
-        self._api_key = api_key
-        self._opened: Any = None
-
-    @property
-    def remote(self) -> bool:
-        """Whether there is a server; local mode searches exactly and has no shards, replicas or graphs."""
-        return "://" in self.location
-
-    @property
-    def models(self) -> Any:
-        """``qdrant_client.models``."""
-        return require("qdrant_client", "qdrant").models
-
-    @property
-    def client(self) -> Any:
-        """The client, opened on first use."""
-        if self._opened is None:
-            self._opened = self._server() if self.remote else self._folder()
-        return self._opened
-
-    def _server(self) -> Any:
-        client = require("qdrant_client", "qdrant").QdrantClient
-        key = self._api_key or os.environ.get(KEY_VARIABLE) or None
-        try:
-            return client(url=self.location, api_key=key, timeout=self.timeout, check_compatibility=False)
-        except ValueError as error:
-            raise ConfigError("location", self.location, f"a URL such as http://localhost:6333 ({error})") from error
-
-    def _folder(self) -> Any:
-        package = require("qdrant_client", "qdrant")
-        folder = str(Path(self.location).absolute())
-        client = _LOCAL.get(folder)
-        if client is None or client._client.closed:
-            try:
-                client = _LOCAL[folder] = package.QdrantClient(path=folder)
-            except RuntimeError as error:
-                raise WriteError(folder, "another process has it open in local mode") from error
-            except OSError as error:
-                raise WriteError(folder, str(error)) from error
-        return client
-
-    def call(self, method: str, address: str, doing: str, *, retries: int | None = None, **arguments: Any) -> Any:
-        """Send one request, with retries."""
-        send = getattr(self.client, method)
-        left = most = self.retries if retries is None else retries
-        pause = self.pause
-        while True:
-            try:
-                return send(**arguments)
-            except Exception as error:
-                named, wait = self._named(error, address, doing)
-                if wait is None or left == 0:
-                    raise named from error
-                if method in _BY_CONSENSUS and left == most and getattr(named, "status", 0) == 408:
-                    need = "In a cluster this waits for more than half of the peers, which must be running"
-                    text = f"{address}: no answer in time while {doing}. {need}; trying again up to {left} times."
-                    warnings.warn(MathAMRWarning(text), stacklevel=4)
-                time.sleep(max(wait, min(pause, _LONGEST_PAUSE) * random.uniform(0.5, 1.0)))
-                left, pause = left - 1, pause * 2
-
-    def _named(self, error: Exception, address: str, doing: str) -> tuple[Exception, float | None]:
-        """Return the error to raise, and the least seconds before a retry; ``None`` where a retry cannot help."""
-        exceptions = require("qdrant_client.http.exceptions", "qdrant")
-        common = require("qdrant_client.common.client_exceptions", "qdrant")
-        if isinstance(error, exceptions.ResponseHandlingException):
-            source = error.source
-            if isinstance(source, require("httpx", "qdrant").TimeoutException):
-                return _timeout(address, f"no answer within {self.timeout} s while {doing}"), 0.0
-            return QdrantError(address, f"connection lost while {doing} ({source!r}); check that the server runs"), 0.0
-        if isinstance(error, common.ResourceExhaustedResponse):
-            return QdrantError(address, f"too many requests while {doing}", 429), float(error.retry_after_s)
-        if isinstance(error, exceptions.UnexpectedResponse):
-            return _of_status(error, address, doing)
-        if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError, common.QdrantException)):
-            return QdrantError(address, f"an answer that cannot be read while {doing} ({error})"), 0.0
-        if not self.remote:
-            return _of_folder(error, address, doing), None
-        return error, None
-
-
-def _timeout(address: str, reason: str) -> QdrantError:
-    return QdrantError(address, f"{reason}; a larger timeout=… waits longer", 408)
-
-
-def _of_status(error: Any, address: str, doing: str) -> tuple[QdrantError, float | None]:
-    """Return the error for an HTTP status."""
-    status, answer = int(error.status_code or 0), error.content[:500].decode("utf-8", "replace")
-    if status in (401, 403):
-        reason = f"the server refuses the API key while {doing}; give api_key=… or set {KEY_VARIABLE}"
-        return QdrantError(address, reason, status), None
-    if status == 404:
-        return QdrantError(address, f"there is no such collection while {doing}", 404), None
-    if status == 500 and any(text in answer for text in _NO_CONSENSUS):
-        return _timeout(address, f"the peers of the cluster did not agree in time while {doing} ({answer})"), 0.0
-    if status == 408 or status == 504:
-        return _timeout(address, f"no answer in time while {doing} (status {status})"), 0.0
-    if status in TRANSIENT:
-        return QdrantError(address, f"the server fails while {doing} (status {status}: {answer})", status), 0.0
-    return QdrantError(address, f"refused while {doing} (status {status}: {answer})", status), None
-
-
-def _of_folder(error: Exception, address: str, doing: str) -> Exception:
-    """Return the error for an exception of local mode."""
-    import sqlite3
-
-    if isinstance(error, (OSError, sqlite3.Error)):
-        return WriteError(address, f"{error} while {doing}")
-    if isinstance(error, ValueError) and "not found" in str(error):
-        return QdrantError(address, f"there is no such collection while {doing}", 404)
-    if isinstance(error, ValueError):
-        return QdrantError(address, f"refused while {doing} ({error})")
-    return error
 
 
 FORMAT_VERSION = 1
@@ -246,31 +128,22 @@ class CollectionMeta:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the stored form: without null, which would delete a key."""
-        kept = {**asdict(self), "model": self.model or ""}
-        return {"package": "pyterrier-mathamr", "format_version": FORMAT_VERSION, **kept}
+        values = {**asdict(self), "model": self.model or ""}
+        return {"package": "pyterrier-mathamr", "format_version": FORMAT_VERSION, **values}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any] | None, address: str) -> CollectionMeta:
-        """Read the stored form."""
         if not data or data.get("package") != "pyterrier-mathamr":
             raise QdrantError(address, "the collection was not made by this package")
         if data.get("format_version") != FORMAT_VERSION:
-            found = data.get("format_version")
-            raise QdrantError(address, f"the collection has format {found}, this release reads {FORMAT_VERSION}")
+            version = data.get("format_version")
+            raise QdrantError(address, f"the collection has format {version}, this release reads {FORMAT_VERSION}")
         since = {"job": "", "done": "", "keep": ()}  # later than the format
         try:
             known = {field.name: {**since, **data}[field.name] for field in fields(cls)}
         except KeyError as error:
             raise QdrantError(address, f"the collection's metadata lacks {error}") from error
         return cls(**{**known, "model": known["model"] or None, "keep": tuple(known["keep"])})
-
-    def changed(self, **values: Any) -> CollectionMeta:
-        """Return a copy with other values."""
-        return replace(self, **values)
-
-
-def _build(meta: CollectionMeta | None) -> int:
-    return 0 if meta is None else meta.build
 
 
 def point_id(docno: str) -> str:
@@ -282,63 +155,164 @@ _SLOTS = ("--a", "--b")
 
 
 class Collection:
-    """A named collection of one layout: an alias of one of two.
+    """A named collection of one layout, an alias of one of two, and the client, opened on the first request.
 
     Attributes:
         seen: the build that was read last through the alias; :meth:`read` returns no earlier one.
     """
 
-    def __init__(self, connection: Connection, name: str, layout: Layout) -> None:
-        self.connection, self.name, self.layout = connection, name, layout
-        self.address = f"{connection.location}: collection {name}"
+    def __init__(
+        self, location: str, name: str, layout: Layout, api_key: str | None, timeout: int, retries: int, pause: float
+    ) -> None:
+        self.location, self.name, self.layout = location, name, layout
+        self.timeout, self.retries, self.pause = timeout, retries, pause
+        self.address = f"{location}: collection {name}"
         self.seen = 0
+        self._api_key = api_key
+        self._opened: Any = None
 
-    def call(self, method: str, doing: str, **arguments: Any) -> Any:
-        """Send one request; see :meth:`Connection.call`."""
-        return self.connection.call(method, self.address, doing, **arguments)
+    @property
+    def remote(self) -> bool:
+        """Whether there is a server; local mode searches exactly and has no shards, replicas or graphs."""
+        return "://" in self.location
+
+    @property
+    def models(self) -> Any:
+        return require("qdrant_client", "qdrant").models
+
+    @property
+    def client(self) -> Any:
+        """The client, opened on first use."""
+        if self._opened is not None:
+            return self._opened
+        package = require("qdrant_client", "qdrant")
+        if self.remote:
+            key = self._api_key or os.environ.get(KEY_VARIABLE) or None
+            options = {"api_key": key, "timeout": self.timeout, "check_compatibility": False}
+            try:
+                self._opened = package.QdrantClient(url=self.location, **options)
+            except ValueError as error:
+                allowed = f"a URL such as http://localhost:6333 ({error})"
+                raise ConfigError("location", self.location, allowed) from error
+            return self._opened
+        folder = str(Path(self.location).absolute())
+        self._opened = _LOCAL.get(folder)
+        if self._opened is None or self._opened._client.closed:
+            try:
+                self._opened = _LOCAL[folder] = package.QdrantClient(path=folder)
+            except RuntimeError as error:
+                raise WriteError(folder, "another process has it open in local mode") from error
+            except OSError as error:
+                raise WriteError(folder, str(error)) from error
+        return self._opened
+
+    def call(self, method: str, doing: str, *, retries: int | None = None, **arguments: Any) -> Any:
+        """Send one request, with retries."""
+        send = getattr(self.client, method)
+        left = most = self.retries if retries is None else retries
+        pause = self.pause
+        while True:
+            try:
+                return send(**arguments)
+            except Exception as error:
+                named, wait = self._named(error, doing)
+                if wait is None or left == 0:
+                    raise named from error
+                if method in _BY_CONSENSUS and left == most and getattr(named, "status", 0) == 408:
+                    need = "In a cluster this waits for more than half of the peers, which must be running"
+                    text = f"{self.address}: no answer in time while {doing}. {need}; trying again up to {left} times."
+                    warnings.warn(MathAMRWarning(text), stacklevel=3)
+                time.sleep(max(wait, min(pause, _LONGEST_PAUSE) * random.uniform(0.5, 1.0)))
+                left, pause = left - 1, pause * 2
+
+    def _named(self, error: Exception, doing: str) -> tuple[Exception, float | None]:
+        """Return the error to raise, and the least seconds before a retry; ``None`` where a retry cannot help."""
+        exceptions = require("qdrant_client.http.exceptions", "qdrant")
+        common = require("qdrant_client.common.client_exceptions", "qdrant")
+        if isinstance(error, exceptions.ResponseHandlingException):
+            source = error.source
+            if isinstance(source, require("httpx", "qdrant").TimeoutException):
+                return self._timeout(f"no answer within {self.timeout} s while {doing}"), 0.0
+            reason = f"connection lost while {doing} ({source!r}); check that the server runs"
+            return QdrantError(self.address, reason), 0.0
+        if isinstance(error, common.ResourceExhaustedResponse):
+            return QdrantError(self.address, f"too many requests while {doing}", 429), float(error.retry_after_s)
+        if isinstance(error, exceptions.UnexpectedResponse):
+            return self._of_status(error, doing)
+        if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError, common.QdrantException)):
+            return QdrantError(self.address, f"an answer that cannot be read while {doing} ({error})"), 0.0
+        if self.remote:
+            return error, None
+        if isinstance(error, (OSError, sqlite3.Error)):
+            return WriteError(self.address, f"{error} while {doing}"), None
+        if isinstance(error, ValueError) and "not found" in str(error):
+            return QdrantError(self.address, f"there is no such collection while {doing}", 404), None
+        if isinstance(error, ValueError):
+            return QdrantError(self.address, f"refused while {doing} ({error})"), None
+        return error, None
+
+    def _of_status(self, error: Any, doing: str) -> tuple[QdrantError, float | None]:
+        status, answer = int(error.status_code or 0), error.content[:500].decode("utf-8", "replace")
+        if status == 500 and any(text in answer for text in _NO_CONSENSUS):
+            return self._timeout(f"the peers of the cluster did not agree in time while {doing} ({answer})"), 0.0
+        if status in (408, 504):
+            return self._timeout(f"no answer in time while {doing} (status {status})"), 0.0
+        if status in TRANSIENT:
+            reason = f"the server fails while {doing} (status {status}: {answer})"
+            return QdrantError(self.address, reason, status), 0.0
+        reason = f"refused while {doing} (status {status}: {answer})"
+        if status in (401, 403):
+            reason = f"the server refuses the API key while {doing}; give api_key=… or set {KEY_VARIABLE}"
+        elif status == 404:
+            reason = f"there is no such collection while {doing}"
+        return QdrantError(self.address, reason, status), None
+
+    def _timeout(self, reason: str) -> QdrantError:
+        return QdrantError(self.address, f"{reason}; a larger timeout=… waits longer", 408)
 
     def read(self, slot: str | None = None) -> CollectionMeta | None:
         """Read the metadata of the collection, or of one of the two; return ``None`` where there is none."""
-        if slot is not None or not self.connection.remote:
+        if slot is not None or not self.remote:
             return self._read(slot or self.name)
+
+        def build_of(meta: CollectionMeta | None) -> int:
+            return 0 if meta is None else meta.build
+
         seen = self.seen
-        found = self._read_until(self.name, lambda found: _build(found) >= seen)
-        if _build(found) >= seen:
-            self.seen = max(self.seen, _build(found))
-            return found
-        self.seen = _build(found)
-        if found is not None:
-            waited = f"for {self.connection.timeout} s the server has shown an earlier state than before"
+        meta = self._read_until(self.name, lambda meta: build_of(meta) >= seen)
+        self.seen = max(self.seen, build_of(meta)) if build_of(meta) >= seen else build_of(meta)
+        if meta is not None and meta.build < seen:
+            waited = f"for {self.timeout} s the server has shown an earlier state than before"
             raise QdrantError(self.address, f"{waited}; if the collection was made again, repeat the call to use it")
-        return None
+        return meta
 
     def _read_until(self, name: str, reached: Callable[[CollectionMeta | None], bool]) -> CollectionMeta | None:
         """Read metadata until they are as expected, at most as long as one request may take."""
-        end = time.monotonic() + self.connection.timeout
-        while not reached(found := self._read(name)) and time.monotonic() < end:
+        end = time.monotonic() + self.timeout
+        while not reached(meta := self._read(name)) and time.monotonic() < end:
             time.sleep(_POLL)
-        return found
+        return meta
 
     def _read_back(self, name: str, meta: CollectionMeta, doing: str) -> None:
         """Wait until what was written can be read."""
 
-        def shows(found: CollectionMeta | None) -> bool:
-            return found is not None and found.changed(max_norm=meta.max_norm) == meta  # a server may round a number
+        def shows(stored: CollectionMeta | None) -> bool:
+            return stored is not None and replace(stored, max_norm=meta.max_norm) == meta  # a server may round a number
 
         if not shows(self._read_until(name, shows)):
-            raise _timeout(self.address, f"the server does not show it within {self.connection.timeout} s of {doing}")
+            raise self._timeout(f"the server does not show it within {self.timeout} s of {doing}")
 
     def _read(self, name: str) -> CollectionMeta | None:
         try:
-            found = self.call("get_collection", "opening the collection", collection_name=name)
+            answer = self.call("get_collection", "opening the collection", collection_name=name)
         except QdrantError as error:
             if error.status != 404:
                 raise
             return None
-        meta = CollectionMeta.from_dict(found.config.metadata, self.address)
+        meta = CollectionMeta.from_dict(answer.config.metadata, self.address)
         if meta.layout != self.layout:
             raise QdrantError(self.address, f"it is a collection of {meta.layout}, not of {self.layout}")
-        stored = found.config.params.vectors
+        stored = answer.config.params.vectors
         for vector in set(VECTORS[self.layout].values()):
             size = stored[vector].size if isinstance(stored, Mapping) and vector in stored else None
             if size != max(1, meta.dimensions):
@@ -354,7 +328,7 @@ class Collection:
 
     def create(self, meta: CollectionMeta, options: CollectionOptions) -> None:
         """Create the collection ``meta.slot``, empty."""
-        models, remote = self.connection.models, self.connection.remote
+        models, remote = self.models, self.remote
         maxsim = models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM)
         vectors = {
             name: models.VectorParams(
@@ -365,15 +339,15 @@ class Collection:
             )
             for name in dict.fromkeys(VECTORS[self.layout].values())
         }
-        given: dict[str, Any] = {"vectors_config": vectors, "metadata": meta.to_dict()}
+        config: dict[str, Any] = {"vectors_config": vectors, "metadata": meta.to_dict()}
         if remote:
-            given.update(shard_number=options.shard_number, replication_factor=options.replication_factor)
-            given.update(on_disk_payload=options.on_disk)
+            config.update(shard_number=options.shard_number, replication_factor=options.replication_factor)
+            config.update(on_disk_payload=options.on_disk)
         if remote and options.quantise:
             int8 = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, always_ram=True)
-            given.update(quantization_config=models.ScalarQuantization(scalar=int8))
+            config.update(quantization_config=models.ScalarQuantization(scalar=int8))
         try:
-            self.call("create_collection", "creating the collection", collection_name=meta.slot, **given)
+            self.call("create_collection", "creating the collection", collection_name=meta.slot, **config)
         except QdrantError as error:
             if error.status != 409 or self.read(meta.slot) != meta:  # 409: sent twice, as the answer was lost
                 raise
@@ -383,14 +357,13 @@ class Collection:
             self.call("create_payload_index", doing, collection_name=meta.slot, field_name=BUILD, field_schema=integer)
 
     def write(self, meta: CollectionMeta) -> None:
-        """Store the metadata."""
         doing = "writing the collection's metadata"
         self.call("update_collection", doing, collection_name=meta.slot, metadata=meta.to_dict())
         self._read_back(meta.slot, meta, doing)
 
     def swap(self, meta: CollectionMeta, before: CollectionMeta | None) -> None:
         """Move the alias to ``meta.slot`` in one step, and drop the collection that it named before."""
-        models = self.connection.models
+        models = self.models
         gone = [models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=self.name))] if before else []
         new = models.CreateAlias(collection_name=meta.slot, alias_name=self.name)
         steps = [*gone, models.CreateAliasOperation(create_alias=new)]
@@ -405,7 +378,6 @@ class Collection:
                 warnings.warn(MathAMRWarning(text), stacklevel=2)
 
     def drop(self, slot: str, *, retries: int | None = None) -> None:
-        """Delete one of the two collections, if it exists."""
         try:
             self.call("delete_collection", "dropping a collection", collection_name=slot, retries=retries)
         except QdrantError as error:
@@ -413,34 +385,30 @@ class Collection:
                 raise
 
     def exists(self, slot: str) -> bool:
-        """Return whether one of the two collections exists."""
-        found: bool = self.call("collection_exists", "looking for a collection", collection_name=slot)
-        return found
+        answer: bool = self.call("collection_exists", "looking for a collection", collection_name=slot)
+        return answer
 
     def of_build(self, build: int) -> Any:
-        """Return the filter of the points that one call stored."""
-        models = self.connection.models
+        models = self.models
         return models.Filter(must=[models.FieldCondition(key=BUILD, match=models.MatchValue(value=build))])
 
     def until_build(self, build: int) -> Any:
         """Return the filter of the points of a state: those that one call and all before it stored."""
-        models = self.connection.models
+        models = self.models
         return models.Filter(must=[models.FieldCondition(key=BUILD, range=models.Range(lte=build))])
 
     def count(self, slot: str, where: Any) -> int:
-        """Return the number of points that a filter leaves."""
-        found = self.call("count", "counting", collection_name=slot, count_filter=where, exact=True)
-        return int(found.count)
+        counted = self.call("count", "counting", collection_name=slot, count_filter=where, exact=True)
+        return int(counted.count)
 
     def stored(self, slot: str, ids: Sequence[str], *names: str) -> dict[str, dict[str, Any]]:
         """Return the named values of the payload of those points that are stored, by their ids."""
         doing = "looking for points"
-        found = self.call("retrieve", doing, collection_name=slot, ids=list(ids), with_payload=list(names))
-        return {str(point.id): point.payload for point in found}
+        points = self.call("retrieve", doing, collection_name=slot, ids=list(ids), with_payload=list(names))
+        return {str(point.id): point.payload for point in points}
 
     def remove(self, slot: str, build: int) -> None:
-        """Remove the points of one call."""
-        models = self.connection.models
+        models = self.models
         where = models.FilterSelector(filter=self.of_build(build))
         doing = "removing the points of an unfinished call"
         self.call("delete", doing, collection_name=slot, points_selector=where, wait=True)

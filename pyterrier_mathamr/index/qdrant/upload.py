@@ -16,6 +16,7 @@ import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
@@ -63,12 +64,11 @@ _UNIT = 1.0001
 
 
 def discard(collection: Collection) -> None:
-    """Remove the points of an interrupted call."""
     present = collection.read()
     collection.drop(collection.other_slot(present))
     if present is not None and present.pending:
         collection.remove(present.slot, present.pending)
-        collection.write(present.changed(pending=0, job=""))
+        collection.write(replace(present, pending=0, job=""))
 
 
 class Upload:
@@ -98,25 +98,26 @@ class Upload:
         """Leave out the batches in which every document is stored."""
         present, records = self.collection.read(), iter(stream)
         done = self._completed(present)
-        found = done.changed(pending=done.build) if done else self._interrupted(present)
-        while some := list(islice(records, batch_size)):
-            names = [record["docno"] for record in some]
-            prints = {name: f"{row_fingerprint(of):016x}" for name, of in zip(names, some, strict=True)}
+        continued = replace(done, pending=done.build) if done else self._interrupted(present)
+        while batch := list(islice(records, batch_size)):
+            names = [record["docno"] for record in batch]
+            prints = {record["docno"]: f"{row_fingerprint(record):016x}" for record in batch}
             ids = {point_id(name): name for name in names}
-            stored = self.collection.stored(found.slot, list(ids), BUILD, SOURCE) if found else {}
+            stored = self.collection.stored(continued.slot, list(ids), BUILD, SOURCE) if continued else {}
             sources = {
-                name: stored[of][SOURCE]
-                for of, name in ids.items()
-                if found and of in stored and stored[of][BUILD] == found.pending and stored[of].get(SOURCE)
+                name: values[SOURCE]
+                for point, name in ids.items()
+                if (values := stored.get(point)) and continued and values[BUILD] == continued.pending
+                if values.get(SOURCE)
             }
             changed = [name for name, source in sources.items() if source != prints[name]]
             if changed and done is None:
                 raise changed_row(self.collection.address, changed[0])
             if changed or len(sources) < len(ids):
                 self._sources.update(prints)
-                yield from some
+                yield from batch
                 continue
-            if again := [name for of, name in ids.items() if of in self._left_out or names.count(name) > 1]:
+            if again := [name for point, name in ids.items() if point in self._left_out or names.count(name) > 1]:
                 raise DuplicateIdError(self.collection.address, again)
             self._left_out.update(ids)
 
@@ -134,17 +135,17 @@ class Upload:
         known, batches = dict(self._left_out), _batches(entries)
         for batch in batches:
             names = [point_id(entry.docno) for entry in batch]
-            there = self.collection.stored(done.slot, names, BUILD, PRINT)
-            found = {}
+            points = self.collection.stored(done.slot, names, BUILD, PRINT)
+            compared = {}
             for entry, name in zip(batch, names, strict=True):
-                stored = there.get(name, {BUILD: 0})
-                repeated = name in known or name in found or 0 < stored[BUILD] < done.build
+                stored = points.get(name, {BUILD: 0})
+                repeated = name in known or name in compared or 0 < stored[BUILD] < done.build
                 if repeated and done.layout == "formulas":  # it was left out
                     continue
                 if repeated or stored[BUILD] != done.build or stored[PRINT] != _print(entry):
                     return list(known.values()), chain(batch, chain.from_iterable(batches))
-                found[name] = entry.docno
-            known.update(found)
+                compared[name] = entry.docno
+            known.update(compared)
         return list(known.values()), iter(())
 
     def _interrupted(self, present: CollectionMeta | None) -> CollectionMeta | None:
@@ -152,15 +153,15 @@ class Upload:
         if self._header is None:
             return None
         base = self._extended(present)
-        found = base or self.collection.read(self.collection.other_slot(present))
-        if found is None or not found.dimensions:
+        meta = base or self.collection.read(self.collection.other_slot(present))
+        if meta is None or not meta.dimensions:
             return None
-        if not found.pending and (base is not None or not found.job):  # a new one may be complete except for the alias
+        if not meta.pending and (base is not None or not meta.job):  # a new one may be complete except for the alias
             return None
-        kept = json.loads(found.job)[0] if found.job else {}
-        if kept != self._header:
-            raise UnfinishedJobError(self.collection.address, differences(kept, self._header))
-        return found.changed(pending=found.pending or found.build)
+        header = json.loads(meta.job)[0] if meta.job else {}
+        if header != self._header:
+            raise UnfinishedJobError(self.collection.address, differences(header, self._header))
+        return replace(meta, pending=meta.pending or meta.build)
 
     def _extended(self, present: CollectionMeta | None) -> CollectionMeta | None:
         """Return the collection to add to; ``None`` where a new one is filled, as one without a width needs."""
@@ -202,7 +203,7 @@ class Upload:
             build = present.build if present is not None else 0
             meta = self._base or CollectionMeta(slot, self.collection.layout, width, None, _UNIT, build, keep=keep)
             job = json.dumps([self._header, model]) if self._header is not None else ""
-            self.meta = meta.changed(pending=meta.pending or meta.build + 1, job=job)
+            self.meta = replace(meta, pending=meta.pending or meta.build + 1, job=job)
         self._prepare(options)
         try:
             for batch in _batches(chain([] if first is None else [first], entries)):
@@ -234,16 +235,15 @@ class Upload:
             self.collection.create(self.meta, options)
 
     def _store(self, batch: Sequence[Entry]) -> None:
-        """Check a batch and send the points that are not stored yet."""
         for entry in batch:
             self._check(entry)
         offsets: Numbers = np.cumsum([0, *(len(entry.rows) for entry in batch)], dtype=np.int64)
         norm = check_values(np.concatenate([entry.rows for entry in batch]), offsets, batch)
         if norm > self.meta.max_norm:
-            self.meta = self.meta.changed(max_norm=norm)
+            self.meta = replace(self.meta, max_norm=norm)
             self.collection.write(self.meta)
         if new := self._new(batch):
-            models = self.collection.connection.models
+            models = self.collection.models
             points = [models.PointStruct(**point) for point in new]
             slot = self.meta.slot
             self.collection.call("upsert", "storing points", collection_name=slot, points=points, wait=True)
@@ -263,12 +263,12 @@ class Upload:
 
     def _new(self, batch: Sequence[Entry]) -> list[dict[str, Any]]:
         """Return the points of a batch to send: all that are not stored with the same values."""
-        number, names, there = self.meta.pending, [point_id(entry.docno) for entry in batch], {}
+        number, names, points = self.meta.pending, [point_id(entry.docno) for entry in batch], {}
         if self._resumed or self._base is not None:
-            there = self.collection.stored(self.meta.slot, names, BUILD, PRINT, SOURCE)
+            points = self.collection.stored(self.meta.slot, names, BUILD, PRINT, SOURCE)
         new, again = [], []
         for entry, name in zip(batch, names, strict=True):
-            stored = there.get(name, {BUILD: number})
+            stored = points.get(name, {BUILD: number})
             if name in self._came or stored[BUILD] != number:
                 again.append(entry.docno)
                 continue
@@ -295,15 +295,15 @@ class Upload:
     def _finish(self, present: CollectionMeta | None, model: str | None) -> None:
         """Make the stored points visible, in one step."""
         number = self.meta.pending
-        there = self.collection.count(self.meta.slot, self.collection.of_build(number))
+        count = self.collection.count(self.meta.slot, self.collection.of_build(number))
         known = len(self._came | self._left_out.keys())
-        if self._resumed and there > known:
-            raise UnfinishedJobError(self.collection.address, {"points": (there, known)})
-        if there != known:
-            reason = f"it contains {there} points of {known}; did another process write it? Run the indexer again"
+        if self._resumed and count > known:
+            raise UnfinishedJobError(self.collection.address, {"points": (count, known)})
+        if count != known:
+            reason = f"it contains {count} points of {known}; did another process write it? Run the indexer again"
             raise QdrantError(self.collection.address, reason)
-        self.meta = self.meta.changed(model=model, build=number, pending=0, done=self.meta.job)
-        done = self.meta.changed(job="")
+        self.meta = replace(self.meta, model=model, build=number, pending=0, done=self.meta.job)
+        done = replace(self.meta, job="")
         if self._base is not None:
             self.collection.write(done)
             self.collection.seen = done.build
@@ -319,7 +319,7 @@ class Upload:
         """Remove the stored points; a new collection with them, unless readers see it already."""
         if self._base is not None:
             self.collection.remove(self.meta.slot, self._base.pending or self._base.build + 1)
-            self.collection.write(self.meta.changed(pending=0, job=""))
+            self.collection.write(replace(self.meta, pending=0, job=""))
             return
         present = self.collection.read()
         if present is None or present.slot != self.meta.slot:
@@ -327,7 +327,6 @@ class Upload:
 
 
 def _print(entry: Entry) -> str:
-    """Return the hash of the texts and rows of an entry."""
     texts = [*entry.texts, entry.kept] if entry.kept else entry.texts
     return hashlib.blake2b(json.dumps(texts).encode() + entry.rows.tobytes(), digest_size=8).hexdigest()
 

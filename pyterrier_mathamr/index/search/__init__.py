@@ -1,15 +1,1 @@
-"""From query embeddings to the best documents: candidates, exact scores, ranking.
-
-::
-
-    frame of queries
-        │ queries        check and stack the rows of all queries            QueryBatch
-        ▼
-    candidates, a superset of the top k of each query                       numbers of documents
-        │ folder         by a scan of all documents or by HNSW graphs
-        │   maxsim          the scan in float32, and its error bound
-        │   int8            the scan of codes of 8 or 4 bits by torch, on CPU threads or a GPU
-        │   compiled        the same by a compiled function, where there is llvmlite
-        ▼
-    queries              exact scores in float64 (``model.exact_maxsim``), best k, ties by docno      Hits
-"""
+"""From query embeddings to the best documents of a folder: candidates, exact scores, ranking; begin at ``folder``."""

@@ -37,10 +37,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr.index.backend import GROUP, STEP, Array, Codes, Numbers, Scores, pack_codes
+from pyterrier_mathamr.index.backend import GROUP, STEP, Array, Codes, Numbers, QueryBatch, Scores, pack_codes
 
 from .int8 import CodedQueries, Coding
-from .queries import QueryBatch
 
 LANES = 16
 """Query rows in one register."""
@@ -74,6 +73,26 @@ _POINTERS = (
 _NUMBERS = ("first", "last", "words", "few", "groups", "queries", "stride")  # few: 0, or the number of query rows
 
 
+def _operator(instruction: str) -> Callable[[_Index, _Index | int], _Index]:
+    def apply(one: _Index, other: _Index | int) -> _Index:
+        value = one.value.type(other) if isinstance(other, int) else other.value
+        return _Index(one.builder, getattr(one.builder, instruction)(one.value, value))
+
+    return apply
+
+
+class _Index:
+    """A 64-bit integer of the function that is built, with Python's operators."""
+
+    def __init__(self, builder: Any, value: Any) -> None:
+        self.builder, self.value = builder, value
+
+    __add__, __sub__, __mul__, __floordiv__ = map(_operator, ("add", "sub", "mul", "udiv"))
+
+    def __lt__(self, other: _Index) -> Any:
+        return self.builder.icmp_unsigned("<", self.value, other.value)
+
+
 class _ScanSource:
     """Builds the function ``scan`` of :data:`_POINTERS` and :data:`_NUMBERS`; an ``alloca`` becomes a register.
 
@@ -87,7 +106,7 @@ class _ScanSource:
         self.scaled, self.single, self.packed = scaled, single, packed
 
         self.ir, self.module = ir, ir.Module("scan")
-        self.word, self.index, self.float = ir.IntType(32), ir.IntType(64), ir.FloatType()
+        self.byte, self.word, self.index, self.float = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
         self.ints, self.floats = ir.VectorType(self.word, LANES), ir.VectorType(self.float, LANES)
         self.kept = self.floats if scaled else self.ints  # the type of the maxima
         pointer = ir.PointerType()
@@ -98,8 +117,11 @@ class _ScanSource:
         self.add = self._declared(f"llvm.vector.reduce.add.v{LANES}i32", self.word, self.ints)
         self.sum = self._declared(f"llvm.vector.reduce.fadd.v{LANES}f32", self.float, self.float, self.floats)
         scan = self._declared("scan", ir.VoidType(), *[pointer] * len(_POINTERS), *[self.index] * len(_NUMBERS))
-        self.of = dict(zip((*_POINTERS, *_NUMBERS), scan.args, strict=True))
         self.b = ir.IRBuilder(scan.append_basic_block())
+        self.zero = _Index(self.b, self.index(0))
+        self.memory = dict(zip(_POINTERS, scan.args, strict=False))
+        numbers = [_Index(self.b, argument) for argument in scan.args[len(_POINTERS) :]]
+        self.first, self.last, self.words, self.few, self.groups, self.queries, self.stride = numbers
         self.sums = [[self.b.alloca(self.ints) for _ in range(2)] for _ in range(TILE)]
         self.total = self.b.alloca(self.floats)
         self.zeros = ir.Constant(self.ints, [0] * LANES)
@@ -107,88 +129,88 @@ class _ScanSource:
     def _declared(self, name: str, result: Any, *arguments: Any) -> Any:
         return self.ir.Function(self.module, self.ir.FunctionType(result, arguments), name)
 
-    def _number(self, value: int) -> Any:
-        return self.ir.Constant(self.index, value)
+    def _least(self, one: int, other: _Index) -> _Index:
+        return _Index(self.b, self.b.call(self.umin, [self.index(one), other.value]))
 
-    def _at(self, base: Any, place: Any, kind: Any) -> Any:
-        """Return the address of one of several values in memory."""
-        return self.b.gep(base, [self._number(place) if isinstance(place, int) else place], source_etype=kind)
+    def _at(self, base: Any, place: _Index | int, kind: Any) -> Any:
+        """Return the address of one of several values in memory, which an argument's name or an address begins."""
+        base = self.memory[base] if isinstance(base, str) else base
+        return self.b.gep(base, [self.index(place) if isinstance(place, int) else place.value], source_etype=kind)
 
-    def _read(self, base: Any, place: Any, kind: Any, align: int = 4) -> Any:
+    def _read(self, base: Any, place: _Index | int, kind: Any, align: int = 4) -> Any:
         return self.b.load(self._at(base, place, kind), typ=kind, align=align)
 
+    def _number(self, base: str, place: _Index) -> _Index:
+        return _Index(self.b, self._read(base, place, self.index, 8))
+
     @contextmanager
-    def _loop(self, first: Any, last: Any, step: int = 1) -> Iterator[Any]:
+    def _loop(self, first: _Index, last: _Index, step: int = 1) -> Iterator[_Index]:
         """Repeat for numbers from ``first`` on while they are less than ``last``, at least once."""
         b, before, body = self.b, self.b.block, self.b.append_basic_block()
         b.branch(body)
         b.position_at_end(body)
-        number = b.phi(self.index)
-        number.add_incoming(first, before)
+        phi = b.phi(self.index)
+        phi.add_incoming(first.value, before)
+        number = _Index(b, phi)
         yield number
-        following = b.add(number, self._number(step))
-        number.add_incoming(following, b.block)
+        following = number + step
+        phi.add_incoming(following.value, b.block)
         after = b.append_basic_block()
-        b.cbranch(b.icmp_unsigned("<", following, last), body, after)
+        b.cbranch(following < last, body, after)
         b.position_at_end(after)
 
     def build(self) -> str:
-        """Return the module."""
-        b, of = self.b, self.of
-        of["sums"] = b.shl(of["groups"], self._number(1))  # of a document: the greatest, and its own row's
-        of["width"] = b.shl(of["words"], self._number(2))
-        of["stored"] = b.shl(of["words"], self._number(1 if self.packed else 2))  # bytes of a row of codes
+        b, zero = self.b, self.zero
+        self.per_document = self.groups * 2  # sums of a document: the greatest, and its own row's
+        self.width = self.words * 4
+        self.stored = self.words * (2 if self.packed else 4)  # bytes of a row of codes
         step = TILE if self.single else 1
-        some = b.icmp_unsigned("<", of["first"], of["last"])
-        with b.if_then(some), self._loop(of["first"], of["last"], step) as document:
-            begin = self._read(of["offsets"], document, self.index, 8)
-            rows = self._at(of["codes"], b.mul(begin, of["stored"]), self.ir.IntType(8))
+        with b.if_then(self.first < self.last), self._loop(self.first, self.last, step) as document:
+            begin = self._number("offsets", document)
+            rows = self._at("codes", begin * self.stored, self.byte)
             if self.single:
-                documents = b.call(self.umin, [b.sub(of["last"], document), self._number(TILE)])
-                self._lift(rows, b.mul(documents, of["words"]))
+                documents = self._least(TILE, self.last - document)
+                self._lift(rows, documents * self.words)
                 self._multiply_groups(begin, documents)
             else:
-                documents = self._number(1)
-                length = b.sub(self._read(of["offsets"], b.add(document, self._number(1)), self.index, 8), begin)
-                self._multiply_document(begin, rows, length)
-            with self._loop(self._number(0), documents) as one, self._loop(self._number(0), of["queries"]) as query:
-                self._score(query, b.add(document, one), self._at(of["best"], b.mul(one, of["sums"]), self.kept))
+                documents = zero + 1
+                self._multiply_document(begin, rows, self._number("offsets", document + 1) - begin)
+            with self._loop(zero, documents) as one, self._loop(zero, self.queries) as query:
+                self._score(query, document + one, self._at("best", one * self.per_document, self.kept))
         b.ret_void()
         return str(self.module)
 
-    def _multiply_document(self, begin: Any, rows: Any, length: Any) -> None:
+    def _multiply_document(self, begin: _Index, rows: Any, length: _Index) -> None:
         """Find the greatest products of the rows of one document."""
-        b, of = self.b, self.of
-        with self._loop(self._number(0), of["groups"]) as group:
+        with self._loop(self.zero, self.groups) as group:
             least = self.ir.Constant(self.kept, [-math.inf if self.scaled else -(2**31)] * LANES)
-            b.store(least, self._at(of["best"], group, self.kept), align=4)
-        with self._loop(self._number(0), length, CHUNK) as start:
-            some = b.call(self.umin, [b.sub(length, start), self._number(CHUNK)])
-            self._lift(self._at(rows, b.mul(start, of["stored"]), self.ir.IntType(8)), b.mul(some, of["words"]))
-            self._multiply_groups(b.add(begin, start), some)
+            self.b.store(least, self._at("best", group, self.kept), align=4)
+        with self._loop(self.zero, length, CHUNK) as start:
+            some = self._least(CHUNK, length - start)
+            self._lift(self._at(rows, start * self.stored, self.byte), some * self.words)
+            self._multiply_groups(begin + start, some)
 
-    def _lift(self, source: Any, size: Any) -> None:
+    def _lift(self, source: Any, size: _Index) -> None:
         """Copy words of codes to the scratch memory, with 128 added to each byte."""
         b = self.b
-        stored = b.lshr(size, self._number(1)) if self.packed else size
-        whole = b.and_(stored, self._number(-LANES))
-        with b.if_then(b.icmp_unsigned(">", whole, self._number(0))), self._loop(self._number(0), whole, LANES) as word:
+        stored = size // 2 if self.packed else size
+        whole = stored // LANES * LANES
+        with b.if_then(self.zero < whole), self._loop(self.zero, whole, LANES) as word:
             signed = self._at(source, word, self.word)
-            near = [self.ir.Constant(self.word, value) for value in (0, 3, 1)]
-            b.call(self.fetch, [self._at(signed, _AHEAD, self.ir.IntType(8)), *near])
+            b.call(self.fetch, [self._at(signed, _AHEAD, self.byte), *(self.word(value) for value in (0, 3, 1))])
             self._lift_words(b.load(signed, typ=self.ints, align=1), word)
-        with b.if_then(b.icmp_unsigned("<", whole, stored)), self._loop(whole, stored) as word:
+        with b.if_then(whole < stored), self._loop(whole, stored) as word:
             self._lift_words(self._read(source, word, self.word, 1), word)
 
-    def _lift_words(self, codes: Any, word: Any) -> None:
+    def _lift_words(self, codes: Any, word: _Index) -> None:
         """Write one word of codes, or sixteen, to the scratch memory; packed ones become twice as many."""
         b, lanes = self.b, LANES if codes.type == self.ints else 1
 
         def each(value: int) -> Any:
             return self.ir.Constant(codes.type, [value] * LANES if lanes > 1 else value)
 
-        def lift(whole: Any, place: Any) -> None:
-            b.store(b.xor(whole, each(0x80808080)), self._at(self.of["scratch"], place, self.word), align=4)
+        def lift(whole: Any, place: _Index) -> None:
+            b.store(b.xor(whole, each(0x80808080)), self._at("scratch", place, self.word), align=4)
 
         if not self.packed:
             lift(codes, word)
@@ -199,107 +221,101 @@ class _ScanSource:
             orders = (self.ir.Constant(self.ints, order[start : start + LANES]) for start in (0, LANES))
             halves = tuple(b.shuffle_vector(*halves, lanes_of) for lanes_of in orders)
         for half, at in zip(halves, (0, lanes), strict=True):
-            lift(half, b.add(b.shl(word, self._number(1)), self._number(at)))
+            lift(half, word * 2 + at)
 
-    def _multiply_groups(self, base: Any, rows: Any) -> None:
+    def _multiply_groups(self, base: _Index, rows: _Index) -> None:
         """Multiply the rows in the scratch memory with few query rows, or with two groups of them at a time."""
-        b, of, none = self.b, self.of, self._number(0)
-        with b.if_else(b.icmp_unsigned(">", of["few"], none)) as (few, many):
-            with few, self._loop(none, rows, TILE) as row:
-                self._tile(b.add(base, row), row, b.sub(rows, row), none, 0)
-            with many, self._loop(none, of["groups"], 2) as group:
-                two_left = b.icmp_unsigned(">=", b.sub(of["groups"], group), self._number(2))
-                with b.if_else(two_left) as branches:
-                    for branch, groups in zip(branches, (2, 1), strict=True):
-                        with branch, self._loop(none, rows, TILE) as row:
-                            self._tile(b.add(base, row), row, b.sub(rows, row), group, groups)
+        b, zero = self.b, self.zero
+        with b.if_else(zero < self.few) as (few, many):
+            with few, self._loop(zero, rows, TILE) as row:
+                self._tile(base + row, row, rows - row, zero, 0)
+            with many, self._loop(zero, self.groups, 2) as group, b.if_else(group + 1 < self.groups) as branches:
+                for branch, groups in zip(branches, (2, 1), strict=True):
+                    with branch, self._loop(zero, rows, TILE) as row:
+                        self._tile(base + row, row, rows - row, group, groups)
 
-    def _tile(self, number: Any, row: Any, left: Any, group: Any, groups: int) -> None:
+    def _tile(self, number: _Index, row: _Index, left: _Index, group: _Index, groups: int) -> None:
         """Multiply a tile with few query rows or one or two groups; keep the greatest products and the last row's.
 
         If each row is a document, the products of all rows are kept.
         """
-        b, of = self.b, self.of
-        tile = self._at(of["scratch"], b.mul(row, of["width"]), self.ir.IntType(8))
-        last, places = b.sub(left, self._number(1)), [b.add(group, self._number(i)) for i in range(groups or 1)]
-        within = [b.call(self.umin, [self._number(i), last]) for i in range(TILE)]
-        lines = [b.mul(line, of["words"]) for line in within]
-        made = self._products(tile, lines, places) if groups else [self._few_products(tile, lines)]
-        for place, products in zip(places, made, strict=True):
+        b = self.b
+        tile = self._at("scratch", row * self.width, self.byte)
+        places, within = [group + i for i in range(groups or 1)], [self._least(i, left - 1) for i in range(TILE)]
+        lines = [line * self.words for line in within]
+        tiles = self._products(tile, lines, places) if groups else [self._few_products(tile, lines)]
+        for place, products in zip(places, tiles, strict=True):
             if self.scaled:
-                scales = [self._scale(b.add(number, line)) for line in within]
-                products = [b.fmul(b.sitofp(of, self.floats), by) for of, by in zip(products, scales, strict=True)]
+                scales = [self._repeated(self._read("row_scales", number + line, self.float)) for line in within]
+                products = [
+                    b.fmul(b.sitofp(sums, self.floats), scale) for sums, scale in zip(products, scales, strict=True)
+                ]
             if self.single:
-                for line, product in enumerate(products):
-                    self._keep(product, product, b.add(place, b.mul(self._number(line), of["sums"])))
+                for line, own in enumerate(products):
+                    self._keep(own, own, place + self.per_document * line)
                 continue
-            most = self._read(of["best"], place, self.kept)
-            for product in products:
-                greater = b.fcmp_ordered(">", product, most) if self.scaled else None
-                most = b.select(greater, product, most) if greater else b.call(self.smax, [most, product])
+            most = self._read("best", place, self.kept)
+            for own in products:
+                greater = b.fcmp_ordered(">", own, most) if self.scaled else None
+                most = b.select(greater, own, most) if greater else b.call(self.smax, [most, own])
             self._keep(most, products[-1], place)
 
-    def _products(self, tile: Any, lines: list[Any], places: list[Any]) -> list[list[Any]]:
+    def _products(self, tile: Any, lines: list[_Index], places: list[_Index]) -> list[list[Any]]:
         """Multiply the rows of a tile, four bytes at a time, with sixteen query rows of each group."""
-        b, of = self.b, self.of
-        query = [self._at(of["query"], b.mul(place, of["words"]), self.ints) for place in places]
+        b = self.b
+        query = [self._at("query", place * self.words, self.ints) for place in places]
         for sums in self.sums:
             for place, total in zip(places, sums, strict=False):
-                b.store(self._read(of["bias"], place, self.ints), total)
-        with self._loop(self._number(0), of["words"]) as word:
+                b.store(self._read("bias", place, self.ints), total)
+        with self._loop(self.zero, self.words) as word:
             asked = [self._read(rows, word, self.ints) for rows in query]
             for line, sums in zip(lines, self.sums, strict=True):
-                four = self._read(tile, b.add(line, word), self.word)
-                one = b.insert_element(self.ir.Constant(self.ints, self.ir.Undefined), four, self._number(0))
+                four = self._read(tile, line + word, self.word)
                 for rows, total in zip(asked, sums, strict=False):
-                    codes = b.shuffle_vector(one, one, self.zeros)
-                    b.store(b.call(self.multiply, [b.load(total, typ=self.ints), codes, rows]), total)
+                    b.store(b.call(self.multiply, [b.load(total, typ=self.ints), self._repeated(four), rows]), total)
         return [[b.load(sums[i], typ=self.ints) for sums in self.sums] for i in range(len(places))]
 
-    def _few_products(self, tile: Any, lines: list[Any]) -> list[Any]:
+    def _few_products(self, tile: Any, lines: list[_Index]) -> list[Any]:
         """Multiply the rows of a tile, 64 bytes at a time, with each of few query rows."""
-        b, of = self.b, self.of
-        with self._loop(self._number(0), of["few"]) as asked:
-            query = self._at(of["query"], b.mul(asked, of["words"]), self.word)
+        b = self.b
+        with self._loop(self.zero, self.few) as asked:
+            query = self._at("query", asked * self.words, self.word)
             for total, _ in self.sums:
                 b.store(self.zeros, total)
-            with self._loop(self._number(0), of["words"], LANES) as word:
+            with self._loop(self.zero, self.words, LANES) as word:
                 rows = b.load(self._at(query, word, self.word), typ=self.ints, align=4)
                 for line, (total, _) in zip(lines, self.sums, strict=True):
-                    codes = b.load(self._at(tile, b.add(line, word), self.word), typ=self.ints, align=4)
+                    codes = b.load(self._at(tile, line + word, self.word), typ=self.ints, align=4)
                     b.store(b.call(self.multiply, [b.load(total, typ=self.ints), codes, rows]), total)
-            bias = self._read(of["bias"], asked, self.word)
+            bias = self._read("bias", asked, self.word)
             for place, (total, _) in enumerate(self.sums):
                 product = b.add(b.call(self.add, [b.load(total, typ=self.ints)]), bias)
-                b.store(product, self._at(self._at(of["lines"], place, self.ints), asked, self.word), align=4)
-        return [self._read(of["lines"], place, self.ints) for place in range(TILE)]
+                b.store(product, self._at(self._at("lines", place, self.ints), asked, self.word), align=4)
+        return [self._read("lines", place, self.ints) for place in range(TILE)]
 
-    def _keep(self, most: Any, own: Any, place: Any) -> None:
+    def _keep(self, most: Any, own: Any, place: _Index) -> None:
         """Store the greatest products of a document with a group of query rows, and its own row's."""
-        for value, at in ((most, place), (own, self.b.add(place, self.of["groups"]))):
-            self.b.store(value, self._at(self.of["best"], at, self.kept), align=4)
+        for value, at in ((most, place), (own, place + self.groups)):
+            self.b.store(value, self._at("best", at, self.kept), align=4)
 
-    def _scale(self, row: Any) -> Any:
-        """Read the scale of a row, sixteen times."""
-        b = self.b
-        scale = self._read(self.of["row_scales"], row, self.float)
-        one = b.insert_element(self.ir.Constant(self.floats, self.ir.Undefined), scale, self._number(0))
-        return b.shuffle_vector(one, one, self.ir.Constant(self.ints, [0] * LANES))
+    def _repeated(self, value: Any) -> Any:
+        undefined = self.ir.Constant(self.floats if value.type == self.float else self.ints, self.ir.Undefined)
+        one = self.b.insert_element(undefined, value, self.index(0))
+        return self.b.shuffle_vector(one, one, self.zeros)
 
-    def _score(self, query: Any, document: Any, best: Any) -> None:
+    def _score(self, query: _Index, document: _Index, best: Any) -> None:
         """Sum the greatest products of one query times their factors."""
-        b, of = self.b, self.of
+        b = self.b
         b.store(self.ir.Constant(self.floats, [0.0] * LANES), self.total)
-        ends = [self._read(of["starts"], b.add(query, self._number(i)), self.index, 8) for i in range(2)]
-        with self._loop(*ends) as place:
-            found = self._read(best, self._read(of["slots"], place, self.index, 8), self.kept)
-            factors = self._read(of["factors"], place, self.floats)
-            numbers = found if self.scaled else b.sitofp(found, self.floats)
+        with self._loop(self._number("starts", query), self._number("starts", query + 1)) as place:
+            greatest = self._read(best, self._number("slots", place), self.kept)
+            factors = self._read("factors", place, self.floats)
+            numbers = greatest if self.scaled else b.sitofp(greatest, self.floats)
             product = b.fmul(numbers, factors, flags=["contract"])
             b.store(b.fadd(b.load(self.total, typ=self.floats), product, flags=["contract"]), self.total)
         total = b.load(self.total, typ=self.floats)
         score = b.call(self.sum, [self.ir.Constant(self.float, 0.0), total], fastmath=["reassoc"])
-        b.store(score, self._at(of["scores"], b.add(b.mul(query, of["stride"]), document), self.float), align=4)
+        b.store(score, self._at("scores", query * self.stride + document, self.float), align=4)
 
 
 Number = TypeVar("Number", np.int8, np.int32, np.float32)
@@ -363,16 +379,16 @@ class Columns:
         starts, slots = [0], list[int]()
         sources = []
         for first, last in pairwise(queries.offsets.tolist()):
-            of = np.full(self.groups * LANES, -1)
-            of[first:last] = np.arange(first, last)
+            row_of_lane = np.full(self.groups * LANES, -1)
+            row_of_lane[first:last] = np.arange(first, last)
             groups = range(first // LANES, (last - 1) // LANES + 1)
             slots += groups
-            sources += [of[group * LANES : (group + 1) * LANES] for group in groups]
+            sources += [row_of_lane[group * LANES : (group + 1) * LANES] for group in groups]
             if queries.document_weights is not None:  # the product with the document's own row has a separate sum
-                own = np.full(LANES, -1)
-                own[(last - 1) % LANES] = rows + len(starts) - 1
+                blend_lane = np.full(LANES, -1)
+                blend_lane[(last - 1) % LANES] = rows + len(starts) - 1
                 slots.append(self.groups + groups[-1])
-                sources.append(own)
+                sources.append(blend_lane)
             starts.append(len(slots))
         self.starts, self.slots = np.array(starts, dtype=np.int64), np.array(slots, dtype=np.int64)
         self._sources = np.array(sources)  # [slots, 16], the number of the factor, or -1 for 0
@@ -383,8 +399,8 @@ class Columns:
         if self.queries.document_weights is not None:
             last = coded.steps[self.queries.offsets[1:] - 1]
             known.append((last * self.queries.document_weights).astype(np.float32))
-        found: npt.NDArray[np.float32] = np.concatenate([*known, np.zeros(1, dtype=np.float32)])[self._sources]
-        return _aligned(found)
+        factors: npt.NDArray[np.float32] = np.concatenate([*known, np.zeros(1, dtype=np.float32)])[self._sources]
+        return _aligned(factors)
 
 
 class CompiledScan:
@@ -426,7 +442,6 @@ def _in_packed_order(codes: Codes) -> Codes:
 
 
 def _at(array: Array) -> int:
-    """Return the address of an array."""
     return int(array.ctypes.data)
 
 
@@ -440,31 +455,26 @@ def _aligned(array: npt.NDArray[Number]) -> npt.NDArray[Number]:
 
 
 def _right(function: Callable[..., None], dimensions: int, scaled: bool, single: bool, packed: bool) -> bool:
-    """Compare the scores of some documents with plain products."""
-    few, many = (1, FEW - 1), (1, LANES, 2 * LANES + 3)
-    return all(_right_for(sizes, function, dimensions, scaled, single, packed) for sizes in (few, many))
-
-
-def _right_for(
-    sizes: tuple[int, ...], function: Callable[..., None], dimensions: int, scaled: bool, single: bool, packed: bool
-) -> bool:
-    """Compare the scores for queries with so many rows each."""
+    """Compare the scores of some documents with plain products, for few and for many query rows."""
     rng = np.random.default_rng(0)
     lengths = (1,) * (2 * TILE + 3) if single else (1, 7, 8, 9, 2 * CHUNK + 3)
-    offsets, ends = (np.cumsum([0, *of], dtype=np.int64) for of in (lengths, sizes))
-    codes, asked = (rng.integers(-127, 128, (of[-1], dimensions)).astype(np.int8) for of in (offsets, ends))
+    offsets = np.cumsum([0, *lengths], dtype=np.int64)
+    codes = rng.integers(-127, 128, (offsets[-1], dimensions)).astype(np.int8)
     codes = codes // STEP * STEP if packed else codes
-    queries = QueryBatch(asked.astype(np.float32), ends, None, np.ones(len(sizes)))
-    ones = np.ones(len(asked), dtype=np.float32)
-    scores = np.empty((len(sizes), len(lengths)), dtype=np.float32)
-    coded = CodedQueries(asked, ones, ones, np.zeros(len(sizes)))
     row_scales = rng.uniform(0.1, 1, len(codes)).astype(np.float32) if scaled else None
     stored = pack_codes(codes) if packed else codes
     coding = Coding(stored, np.ones(dimensions, dtype=np.float32), np.zeros(2), row_scales)
-    CompiledScan(function, coding, offsets, coded, Columns(queries)).fill(0, len(lengths), scores)
-    products = asked.astype(np.float64) @ codes.T.astype(np.float64)
-    if row_scales is not None:
-        products *= row_scales
-    best = np.maximum.reduceat(products, offsets[:-1], axis=1)
-    true = np.add.reduceat(best, ends[:-1], axis=0) + products[np.ix_(ends[1:] - 1, offsets[1:] - 1)]
-    return bool((np.abs(scores - true) <= 1e-5 * np.abs(products).max() * len(asked)).all())
+    for sizes in ((1, FEW - 1), (1, LANES, 2 * LANES + 3)):
+        ends = np.cumsum([0, *sizes], dtype=np.int64)
+        asked = rng.integers(-127, 128, (ends[-1], dimensions)).astype(np.int8)
+        queries = QueryBatch(asked.astype(np.float32), ends, None, np.ones(len(sizes)))
+        ones = np.ones(len(asked), dtype=np.float32)
+        coded = CodedQueries(asked, ones, ones, np.zeros(len(sizes)))
+        scores = np.empty((len(sizes), len(lengths)), dtype=np.float32)
+        CompiledScan(function, coding, offsets, coded, Columns(queries)).fill(0, len(lengths), scores)
+        products = asked.astype(np.float64) @ codes.T.astype(np.float64) * (1 if row_scales is None else row_scales)
+        best = np.maximum.reduceat(products, offsets[:-1], axis=1)
+        true = np.add.reduceat(best, ends[:-1], axis=0) + products[np.ix_(ends[1:] - 1, offsets[1:] - 1)]
+        if not (np.abs(scores - true) <= 1e-5 * np.abs(products).max() * len(asked)).all():
+            return False
+    return True

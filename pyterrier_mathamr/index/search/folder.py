@@ -15,7 +15,7 @@ built on first use, on one thread so that it is the same each time, and stays in
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
@@ -29,7 +29,18 @@ import numpy as np
 from pyterrier_mathamr._common.errors import require
 from pyterrier_mathamr._common.running.processes import usable_cores
 from pyterrier_mathamr._common.running.resources import on_threads
-from pyterrier_mathamr.index.backend import Backend, ExactScores, Field, Hits, How, Numbers, Scores, Weights
+from pyterrier_mathamr.index.backend import (
+    Backend,
+    ExactScores,
+    Field,
+    Hits,
+    How,
+    Numbers,
+    QueryBatch,
+    Scores,
+    Weights,
+    blocks,
+)
 from pyterrier_mathamr.index.parts import CODES, IndexMeta, Shard, VectorParts
 from pyterrier_mathamr.index.subsets import kept_columns, read_where
 from pyterrier_mathamr.store import DamagedError, Kind
@@ -37,17 +48,13 @@ from pyterrier_mathamr.store import Snapshot as StoredSnapshot
 
 from .compiled import Columns, CompiledScan, compiled
 from .int8 import CodedQueries, CodeScan, Memory, encode_queries, exactly, on_device, usable
-from .maxsim import best_of, blocks, exact_scores, float32_error, run_bounds, scan, score_pieces, widened
-from .queries import QueryBatch
+from .maxsim import best_of, exact_scores, float32_error, run_bounds, scan, widened
 
 QUERY_ROWS = 160
 """Query rows scanned at once: with more the products leave the CPU's caches."""
 
 _FEW = 1 << 14
 """Documents of one query from which hopeless ones are dropped, which bounds the memory."""
-
-Each = Callable[[Callable[[Numbers], Scores], Iterable[Numbers]], Iterable[Scores]]
-"""``map``, or the same on threads."""
 
 _LONG = 1 << 19
 """A scan of this many rows in float32 lasts as long as loading the compiler."""
@@ -71,7 +78,7 @@ class FolderSnapshot(StoredSnapshot, VectorParts, Backend):
         super().__init__(path, kind)
         self.meta = IndexMeta.read(self.manifest.details, path)
         for shard in self.shards:
-            rows, expected = (f"{of.dtype}[r, {of.dimensions}]" for of in (shard, self.meta))
+            rows, expected = (f"{described.dtype}[r, {described.dimensions}]" for described in (shard, self.meta))
             if rows != expected:
                 raise DamagedError(shard.part.path, f"its rows are {rows}, not {expected}")
 
@@ -79,17 +86,17 @@ class FolderSnapshot(StoredSnapshot, VectorParts, Backend):
         """Find the best ``k`` documents of each query among candidates, which by exact search contain all of them."""
         asked = queries.last_rows() if field == "doc" else queries
         if how.where is not None:
-            passing, among = self.passing(how.where), asked.among
-            both = [np.intersect1d(of, passing, assume_unique=True) for of in among or ()]
-            asked = replace(asked, among=tuple(both) if among else (passing,) * len(asked))
+            passing = self.passing(how.where)
+            searched = [np.intersect1d(numbers, passing, assume_unique=True) for numbers in asked.among or ()]
+            asked = replace(asked, among=tuple(searched) if asked.among else (passing,) * len(asked))
         if how.exact:
-            found = exact_candidates(self, asked, k, field, how.device)
+            candidates = exact_candidates(self, asked, k, field, how.device)
         else:
-            found = graph_candidates(self, asked, k, k if field == "doc" else how.hits, field, how.hnsw_ef)
+            candidates = graph_candidates(self, asked, k, k if field == "doc" else how.hits, field, how.hnsw_ef)
             if not how.scored:
-                return [Hits(numbers, np.zeros(len(numbers))) for numbers in found]
-        scores = self.score(queries, found, field)
-        return [best_of(self, numbers, own, k) for numbers, own in zip(found, scores, strict=True)]
+                return [Hits(numbers, np.zeros(len(numbers))) for numbers in candidates]
+        scores = self.score(queries, candidates, field)
+        return [best_of(self, numbers, exact, k) for numbers, exact in zip(candidates, scores, strict=True)]
 
     def passing(self, where: str) -> Numbers:
         """Return the documents whose kept columns meet a condition, ascending; the last answer is remembered."""
@@ -101,15 +108,14 @@ class FolderSnapshot(StoredSnapshot, VectorParts, Backend):
         return known[1]
 
     def score(self, queries: QueryBatch, numbers: Sequence[Numbers], field: Field = "all") -> list[ExactScores]:
-        """Score some documents of each query exactly: float64 for each."""
-        each = zip(queries.each(), numbers, strict=True)
         together = np.concatenate([np.empty(0, dtype=np.int64), *numbers])
         if len(numbers) < 2 or len(self.pieces(together, field)) != 1:
-            return [exact_scores(self, query, self.pieces(own, field), field) for query, own in each]
+            pieces = [(self.stored(some, field) for some in self.pieces(wanted, field)) for wanted in numbers]
+            return [exact_scores(*of_query, field) for of_query in zip(queries.of_size(1), pieces, strict=True)]
         rows, offsets = self.stored(together, field)  # a few documents for each of many queries are read at once
         cuts = pairwise(np.cumsum([0, *map(len, numbers)]).tolist())
-        pieces = [(rows[offsets[a] : offsets[b]], offsets[a : b + 1] - offsets[a]) for a, b in cuts]
-        return [score_pieces(query, [piece], field) for (query, _), piece in zip(each, pieces, strict=True)]
+        parts = [(rows[offsets[a] : offsets[b]], offsets[a : b + 1] - offsets[a]) for a, b in cuts]
+        return [exact_scores(query, [part], field) for query, part in zip(queries.of_size(1), parts, strict=True)]
 
     def bounds(self, query: QueryBatch, k: int) -> tuple[Weights, Weights]:
         """Bound the exact score of every document for one query, to find about ``k``.
@@ -120,19 +126,13 @@ class FolderSnapshot(StoredSnapshot, VectorParts, Backend):
         Returns:
             The least and the greatest possible score of each document that is not deleted, float64 ``[m]``.
         """
-        scores, errors = np.empty((2, int(self.bases[-1])))
-
-        def take(shard: Shard, found: Scores, error: Weights) -> None:
-            place = slice(base := int(self.bases[self.shards.index(shard)]), base + len(shard))
-            scores[place], errors[place] = found[0], error[0]
-
         first = "scanned" not in self.caches and sum(len(shard.part["rows"]) for shard in self.shards) < _LONG
         self.caches["scanned"] = True
-        if not first and _codes_pay(self, k):
-            scan_codes(self.shards, query, None, take)
-        else:
-            for shard in self.shards:
-                take(shard, scan(*shard.field("all"), query), float32_error(query, self.max_norm, self.meta.dimensions))
+        codes = not first and _codes_pay(self, k)
+        scans = scan_codes(self.shards, query, None) if codes else scan_floats(self, query, "all")
+        scores, errors = np.empty((2, int(self.bases[-1])))
+        for (start, end), (_, of_shard, error) in zip(pairwise(self.bases.tolist()), scans, strict=True):
+            scores[start:end], errors[start:end] = of_shard[0], error[0]
         scores, errors = scores[self.live], errors[self.live]
         errors += np.abs(scores) * _ROUNDED
         return scores - errors, scores + errors
@@ -143,29 +143,25 @@ def exact_candidates(
 ) -> list[Numbers]:
     """Select the documents among which the best ``k`` of each query are, by a scan of all documents."""
     selected: list[Numbers] = []
-    for group in queries.of_rows(QUERY_ROWS):
+    for first, last in blocks(queries.offsets, QUERY_ROWS):
+        group = queries.part(first, last)
         if group.among is not None and max(map(len, group.among)) <= max(k, len(snapshot) // FEW_OF):
             selected += group.among
             continue
-        best = [_Best(k, of) for of in group.among or [None] * len(group)]
-
-        def add(shard: Shard, scores: Scores, errors: Weights, best: list[_Best] = best) -> None:
-            for of_query, found, error in zip(best, scores, errors.tolist(), strict=True):
-                of_query.add(shard, found, error)
-
-        coded = field == "all" or (snapshot.kind.type == "formula_index" and snapshot.meta.dtype in CODES)
-        if coded and (device or _codes_pay(snapshot, k)):
-            scan_codes(snapshot.shards, group, device, add)
-            if len(group) == 1:
-                selected.append(_narrow(snapshot, group, best[0], k, on_threads))
-            else:  # each thread scans for one query, which needs fewer threads than splitting each query
-                each = zip(group.each(), best, strict=True)
-                selected += on_threads(lambda of: _narrow(snapshot, *of, k, map), each)
-        else:
-            errors = float32_error(group, snapshot.max_norm, snapshot.meta.dimensions)
-            for shard in snapshot.shards:
-                add(shard, scan(*shard.field(field), group), errors)
-            selected += [of.left()[0] for of in best]
+        best = [_Best(k, among) for among in group.among or [None] * len(group)]
+        as_codes = field == "all" or (snapshot.kind.type == "formula_index" and snapshot.meta.dtype in CODES)
+        codes = as_codes and (device is not None or _codes_pay(snapshot, k))
+        scans = scan_codes(snapshot.shards, group, device) if codes else scan_floats(snapshot, group, field)
+        for shard, scores, errors in scans:
+            for of_query, own_scores, error in zip(best, scores, errors.tolist(), strict=True):
+                of_query.add(shard, own_scores, error)
+        if not codes:
+            selected += [of_query.left()[0] for of_query in best]
+        elif len(group) == 1:
+            selected.append(_narrow(snapshot, group, best[0], k, on_threads))
+        else:  # each thread scans for one query, which needs fewer threads than splitting each query
+            each = zip(group.of_size(1), best, strict=True)
+            selected += on_threads(lambda of_query: _narrow(snapshot, *of_query, k, map), each)
     return selected
 
 
@@ -177,35 +173,27 @@ def _codes_pay(snapshot: FolderSnapshot, k: int) -> bool:
     return all(map(_compiled, snapshot.shards)) or (documents >= 8 * least and usable(snapshot.meta.dimensions))
 
 
-def _narrow(snapshot: FolderSnapshot, query: QueryBatch, best: _Best, k: int, each: Each) -> Numbers:
-    """Rescore candidates in float32, the most promising first, and drop any that cannot be among the best ``k``."""
+def _narrow(snapshot: FolderSnapshot, query: QueryBatch, best: _Best, k: int, each: Callable[..., Any]) -> Numbers:
+    """Rescore candidates in float32, the most promising first, and drop any that cannot be among the best ``k``.
+
+    ``each`` is ``map``, or the same on threads.
+    """
     numbers, most = best.left()
     if len(numbers) <= k:
         return numbers
+
+    def rescored(some: Numbers) -> Scores:
+        pieces = each(lambda piece: scan(*snapshot.rows(piece), query)[0], snapshot.pieces(some))
+        return np.concatenate([np.empty(0, dtype=np.float32), *pieces])
+
     error = float(float32_error(query, snapshot.max_norm, snapshot.meta.dimensions)[0])
     promising = min(len(numbers), k + k // 4 + 16)
     first = most >= np.partition(most, -promising)[-promising]
-    some, scores = numbers[first], _rescored(snapshot, query, numbers[first], each)
-    then = numbers[~first & (most >= _floor(scores, k) - 2 * error)]
-    some, scores = np.concatenate([some, then]), np.concatenate([scores, _rescored(snapshot, query, then, each)])
-    kept: Numbers = np.sort(some[scores >= _floor(scores, k) - 2 * error])
+    some, scores = numbers[first], rescored(numbers[first])
+    others = numbers[~first & (most >= np.partition(scores, -k)[-k] - 2 * error)]
+    some, scores = np.concatenate([some, others]), np.concatenate([scores, rescored(others)])
+    kept: Numbers = np.sort(some[scores >= np.partition(scores, -k)[-k] - 2 * error])
     return kept
-
-
-def _rescored(snapshot: FolderSnapshot, query: QueryBatch, numbers: Numbers, each: Each) -> Scores:
-    """Score documents in float32, read and multiplied a few at a time."""
-
-    def score(some: Numbers) -> Scores:
-        found: Scores = scan(*snapshot.rows(some), query)[0]
-        return found
-
-    parts = each(score, snapshot.pieces(numbers))
-    return np.concatenate([np.empty(0, dtype=np.float32), *parts])
-
-
-def _floor(scores: Scores, k: int) -> float:
-    """Return the ``k``-th best score."""
-    return float(np.partition(scores, -k)[-k])
 
 
 class _Best:
@@ -248,7 +236,6 @@ class _Best:
             self._numbers, self._most, self._full = [numbers], [most], 2 * len(numbers) + _FEW
 
     def left(self) -> tuple[Numbers, Weights]:
-        """Return the numbers of the remaining documents, ascending, and their upper bounds."""
         numbers, most = np.concatenate(self._numbers), np.concatenate(self._most)
         keep = most >= self._floor
         return numbers[keep], most[keep]
@@ -270,15 +257,15 @@ def graph_candidates(
         return [np.empty(0, dtype=np.int64)] * len(queries)
     faiss = require("faiss")
 
-    graph, ends = _graph(snapshot, field), np.cumsum(snapshot.lengths(snapshot.live, field))
-    each, searched = queries.each(), list(queries.among or [snapshot.live] * len(queries))
+    graph, ends = _graph(snapshot, field, faiss), np.cumsum(snapshot.lengths(snapshot.live, field))
+    each, searched = queries.of_size(1), list(queries.among or [snapshot.live] * len(queries))
     selected = list(searched)
     left = list(range(len(queries)))
     while left and nearest < graph.ntotal:
         parameters = faiss.SearchParametersHNSW(efSearch=max(ef, nearest))
         rows = np.concatenate([each[i].rows for i in left])
-        _, found = graph.search(np.ascontiguousarray(rows), nearest, params=parameters)
-        of_query = np.split(found, np.cumsum([len(each[i].rows) for i in left])[:-1])
+        _, nearest_rows = graph.search(np.ascontiguousarray(rows), nearest, params=parameters)
+        of_query = np.split(nearest_rows, np.cumsum([len(each[i].rows) for i in left])[:-1])
         for i, vectors in zip(left, of_query, strict=True):
             owners = np.searchsorted(ends, vectors[vectors >= 0], side="right")  # -1 where the graph found no more
             selected[i] = np.intersect1d(snapshot.live[owners], searched[i])
@@ -288,9 +275,8 @@ def graph_candidates(
     return selected
 
 
-def _graph(snapshot: FolderSnapshot, field: Field) -> Any:
-    faiss = require("faiss")
-
+def _graph(snapshot: FolderSnapshot, field: Field, faiss: Any) -> Any:
+    """Return the HNSW graph of the vectors of one field, built on first use."""
     name = f"hnsw-{field}"
     if name not in snapshot.caches:
         graph = faiss.IndexHNSWFlat(snapshot.meta.dimensions, _NEIGHBORS, faiss.METRIC_INNER_PRODUCT)
@@ -310,43 +296,46 @@ _PIECES = 8  # for each of several threads, one after the other, so that all end
 _PIECE_ROWS = 1 << 15, 1 << 19  # of a piece, at least and at most
 
 
+def scan_floats(snapshot: FolderSnapshot, queries: QueryBatch, field: Field) -> Iterator[tuple[Shard, Scores, Weights]]:
+    """Score all documents in float32; yield each shard with its scores, ``[queries, m]``, and their errors."""
+    errors = float32_error(queries, snapshot.max_norm, snapshot.meta.dimensions)
+    for shard in snapshot.shards:
+        yield shard, scan(*shard.field(field), queries), errors
+
+
 def scan_codes(
-    shards: Sequence[Shard],
-    queries: QueryBatch,
-    device: str | None,
-    take: Callable[[Shard, Scores, Weights], None],
-) -> None:
-    """Score all documents of some shards."""
+    shards: Sequence[Shard], queries: QueryBatch, device: str | None
+) -> Iterator[tuple[Shard, Scores, Weights]]:
+    """Score all documents by their codes; yield the same."""
     memory, cores, columns = Memory(device or "cpu"), usable_cores(), Columns(queries)
+    functions = [None if device else _compiled(shard) for shard in shards]
     least, most = _PIECE_ROWS
     piece_rows = most
     if cores > 1:
         piece_rows = min(max(sum(len(shard.coding.codes) for shard in shards) // (_PIECES * cores), least), most)
-    waiting: deque[tuple[Shard, list[Future[None]], Scores, Weights]] = deque()
-
-    def finish() -> None:
-        shard, pieces, scores, errors = waiting.popleft()
-        for piece in pieces:
-            piece.result()
-        take(shard, scores, errors)
-
-    by_torch = device is not None or not all(_compiled(shard) for shard in shards)
 
     def fill(scan: CompiledScan | CodeScan, piece: tuple[int, int], scores: Scores) -> None:
-        with exactly() if by_torch else nullcontext():
+        with nullcontext() if all(functions) else exactly():
             scan.fill(*piece, scores)
 
+    waiting: deque[tuple[list[Future[None]], Shard, Scores, Weights]] = deque()
     with ThreadPoolExecutor(1 if device else cores) as pool:
-        for shard in shards:
-            coded = encode_queries(queries, shard.coding.scales, shard.coding.bounds)
-            scan = _scan_of(shard, queries, coded, memory, None if device else columns, device)
+        for shard, function in zip(shards, functions, strict=True):
+            coding, offsets = shard.coding, shard.field("all")[1]
+            coded = encode_queries(queries, coding.scales, coding.bounds)
+            scan = (
+                _torch_scan(shard, queries, coded, memory, device)
+                if function is None
+                else CompiledScan(function, coding, offsets, coded, columns)
+            )
             scores = np.empty((len(queries), len(shard)), dtype=np.float32)
-            pieces = [(0, len(shard))] if device else blocks(shard.field("all")[1], piece_rows)
-            waiting.append((shard, [pool.submit(fill, scan, piece, scores) for piece in pieces], scores, coded.errors))
-            if len(waiting) > 2 * cores:  # scores of a few shards, not of all, wait in memory
-                finish()
-        while waiting:
-            finish()
+            pieces = [(0, len(shard))] if device else blocks(offsets, piece_rows)
+            waiting.append(([pool.submit(fill, scan, piece, scores) for piece in pieces], shard, scores, coded.errors))
+            while len(waiting) > 2 * cores or (waiting and shard is shards[-1]):  # of a few shards, not of all
+                running, scanned, found, errors = waiting.popleft()
+                for piece in running:
+                    piece.result()
+                yield scanned, found, errors
 
 
 def _compiled(shard: Shard) -> Callable[..., None] | None:
@@ -355,16 +344,11 @@ def _compiled(shard: Shard) -> Callable[..., None] | None:
     return compiled(shard.dimensions, coding.row_scales is not None, single, coding.packed)
 
 
-def _scan_of(
-    shard: Shard, queries: QueryBatch, coded: CodedQueries, memory: Memory, columns: Columns | None, device: str | None
-) -> CompiledScan | CodeScan:
-    """Return the scan of one shard: compiled where that is possible, else by torch."""
-    coding, offsets = shard.coding, shard.field("all")[1]
-    if columns is not None and (function := _compiled(shard)) is not None:
-        return CompiledScan(function, coding, offsets, coded, columns)
+def _torch_scan(shard: Shard, queries: QueryBatch, coded: CodedQueries, memory: Memory, device: str | None) -> CodeScan:
+    """Return the scan of one shard by torch; its codes are copied to a GPU once."""
     import torch
 
-    codes, row_scales = coding.codes, coding.row_scales
+    codes, row_scales, offsets = shard.coding.codes, shard.coding.row_scales, shard.field("all")[1]
     tensor = shard.kept(device, partial(on_device, codes, device)) if device else torch.from_numpy(codes)
     scales = None if row_scales is None else torch.from_numpy(row_scales)
     if scales is not None and device:

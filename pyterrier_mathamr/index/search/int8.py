@@ -25,10 +25,9 @@ from __future__ import annotations
 
 import math
 import threading
-import time
+import timeit
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -43,6 +42,7 @@ from pyterrier_mathamr.index.backend import (
     Codes,
     Numbers,
     PackedCodes,
+    QueryBatch,
     Rows,
     ScaledRows,
     Scores,
@@ -52,7 +52,6 @@ from pyterrier_mathamr.index.backend import (
 )
 
 from .maxsim import BLOCK_ROWS, run_bounds
-from .queries import QueryBatch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -73,12 +72,10 @@ class Coding(NamedTuple):
 
     @property
     def packed(self) -> bool:
-        """Whether the codes have four bits."""
         return self.codes.dtype == np.uint8
 
 
 def encode_rows(rows: Rows) -> tuple[Codes, npt.NDArray[np.float32], npt.NDArray[np.float64]]:
-    """Quantize rows to int8."""
     greatest = np.abs(rows).max(axis=0)
     scales = np.where(greatest > _GREATEST * 1e-38, greatest / _GREATEST, 1).astype(np.float32)
     codes = np.empty(rows.shape, dtype=np.int8)
@@ -88,7 +85,7 @@ def encode_rows(rows: Rows) -> tuple[Codes, npt.NDArray[np.float32], npt.NDArray
         rounded = np.clip(np.rint(scaled), -_GREATEST, _GREATEST)
         codes[start : start + _PIECE] = rounded
         scaled -= rounded
-        squares = [float(np.einsum("ij,ij->i", of, of).max()) for of in (scaled, rounded)]
+        squares = [float(np.einsum("ij,ij->i", rest, rest).max()) for rest in (scaled, rounded)]
         bounds = np.maximum(bounds, np.sqrt(squares) + 1e-4)  # x / s is itself rounded, by less than 127 · 2⁻²⁴ each
     return codes, scales, bounds * _SLACK
 
@@ -139,14 +136,13 @@ def _rounded(scales: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     return scales
 
 
-@dataclass(frozen=True)
-class CodedQueries:
+class CodedQueries(NamedTuple):
     """Query rows as codes for one shard."""
 
-    codes: Codes
-    factors: npt.NDArray[np.float32]
-    steps: npt.NDArray[np.float32]
-    errors: Weights
+    codes: Codes  # u, [q, d]
+    factors: npt.NDArray[np.float32]  # t times the weight, [q]
+    steps: npt.NDArray[np.float32]  # t, [q]
+    errors: Weights  # of each query's score, [queries]
 
 
 def encode_queries(queries: QueryBatch, scales: npt.NDArray[np.float32], bounds: Weights) -> CodedQueries:
@@ -159,17 +155,12 @@ def encode_queries(queries: QueryBatch, scales: npt.NDArray[np.float32], bounds:
     lengths = np.linalg.norm(scaled, axis=1), np.linalg.norm(rest, axis=1)
     errors = (lengths[0] * bounds[0] + lengths[1] * bounds[1]) * totals * _SLACK
     # factors, row scales and the sum are in float32, and each score has at most the length of q s times that of c
-    rounding = (np.diff(queries.offsets) + 5) * 2.0**-23 * _sums(lengths[0] * totals, queries) * bounds[1]
-    factors = [(steps * of).astype(np.float32) for of in (weights, np.ones(len(weights)))]
-    return CodedQueries(codes.astype(np.int8), factors[0], factors[1], _sums(errors, queries) + rounding)
+    rounding = (np.diff(queries.offsets) + 5) * 2.0**-23 * queries.sums(lengths[0] * totals) * bounds[1]
+    factors = (steps * weights).astype(np.float32)
+    return CodedQueries(codes.astype(np.int8), factors, steps.astype(np.float32), queries.sums(errors) + rounding)
 
 
-def _sums(values: Weights, queries: QueryBatch) -> Weights:
-    sums: Weights = np.add.reduceat(values, queries.offsets[:-1])
-    return sums
-
-
-COLUMNS = 128
+_COLUMNS = 128
 _HALF_TILE = 32
 """Numbers of a row up to which some processors multiply two rows as fast as one."""
 
@@ -183,8 +174,14 @@ def usable(dimensions: int) -> bool:
     try:
         import torch
 
-        rows, columns = (1, 7, BLOCK_ROWS), (16, 32, COLUMNS)
-        if not all(_right(width, "cpu", rows, columns, _in_memory) for width in (dimensions, 2 * dimensions)):
+        def multiply(left: Tensor, right: Tensor) -> Tensor:
+            product: Tensor = torch._int_mm(
+                left, right, out=torch.empty((len(left), right.shape[1]), dtype=torch.int32)
+            )
+            return product
+
+        sizes = (1, 7, BLOCK_ROWS), (16, 32, _COLUMNS)
+        if not all(_right(multiply, width, "cpu", *sizes) for width in (dimensions, 2 * dimensions)):
             return False
         codes, query = _example(dimensions)
         left, right = torch.from_numpy(codes), torch.from_numpy(query).T[:, :16]
@@ -207,16 +204,8 @@ def two_rows_pay(dimensions: int) -> bool:
     pairs, twice = left.view(-1, 2 * dimensions), torch.from_numpy(np.kron(np.eye(2, dtype=np.int8), query[:16])).T
     out = torch.empty((len(codes), 16), dtype=torch.int32)
     with exactly():
-        single = _seconds(lambda: product_into(left, right, out))
-        return _seconds(lambda: product_into(pairs, twice, out.view(-1, 32))) < single
-
-
-def product_into(left: Tensor, right: Tensor, out: Tensor) -> Tensor:
-    """Compute the product of codes on the CPU, where it is :func:`usable`."""
-    import torch
-
-    product: Tensor = torch._int_mm(left, right, out=out)
-    return product
+        single = _seconds(lambda: torch._int_mm(left, right, out=out))
+        return _seconds(lambda: torch._int_mm(pairs, twice, out=out.view(-1, 32))) < single
 
 
 @lru_cache(maxsize=16)
@@ -225,12 +214,41 @@ def product_on(device: str, dimensions: int) -> Callable[[Tensor, Tensor], Tenso
     import torch
 
     try:
-        if _right(dimensions, device, (17, BLOCK_ROWS), (16, COLUMNS), torch._int_mm):
+        if _right(torch._int_mm, dimensions, device, (17, BLOCK_ROWS), (16, _COLUMNS)):
             return torch._int_mm
     except (AttributeError, RuntimeError, NotImplementedError):
         pass
     exact = torch.float32 if dimensions * 127 * 127 < _EXACT else torch.float64
     return lambda left, right: (left.to(exact) @ right.to(exact)).to(torch.int32)
+
+
+def _example(dimensions: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    sizes = (BLOCK_ROWS, dimensions), (_COLUMNS, dimensions)
+    codes, query = (rng.integers(-127, 128, size).astype(np.int8) for size in sizes)
+    return codes, query
+
+
+def _right(
+    multiply: Callable[[Tensor, Tensor], Tensor],
+    dimensions: int,
+    device: str,
+    rows: tuple[int, ...],
+    columns: tuple[int, ...],
+) -> bool:
+    import torch
+
+    codes, query = _example(dimensions)
+    left, right = torch.from_numpy(codes).to(device), torch.from_numpy(query).to(device).T
+    true = codes.astype(np.float64) @ query.T.astype(np.float64)
+    return all(
+        np.array_equal(multiply(left[:m], right[:, :q]).cpu().numpy(), true[:m, :q]) for m, q in product(rows, columns)
+    )
+
+
+def _seconds(run: Callable[[], Any]) -> float:
+    run()
+    return min(timeit.repeat(run, number=1, repeat=30))
 
 
 @contextmanager
@@ -253,47 +271,6 @@ def _full_precision() -> Iterator[None]:
         torch.set_float32_matmul_precision(precision)
 
 
-def _example(dimensions: int) -> tuple[Any, Any]:
-    rng = np.random.default_rng(0)
-    sizes = (BLOCK_ROWS, dimensions), (COLUMNS, dimensions)
-    codes, query = (rng.integers(-127, 128, size).astype(np.int8) for size in sizes)
-    return codes, query
-
-
-def _right(
-    dimensions: int,
-    device: str,
-    rows: tuple[int, ...],
-    columns: tuple[int, ...],
-    multiply: Callable[[Tensor, Tensor], Tensor],
-) -> bool:
-    """Test the integer product of some sizes."""
-    import torch
-
-    codes, query = _example(dimensions)
-    left, right = torch.from_numpy(codes).to(device), torch.from_numpy(query).to(device).T
-    true = codes.astype(np.float64) @ query.T.astype(np.float64)
-    return all(
-        np.array_equal(multiply(left[:m], right[:, :q]).cpu().numpy(), true[:m, :q]) for m, q in product(rows, columns)
-    )
-
-
-def _in_memory(left: Tensor, right: Tensor) -> Tensor:
-    import torch
-
-    return product_into(left, right, torch.empty((len(left), right.shape[1]), dtype=torch.int32))
-
-
-def _seconds(run: Callable[[], Any]) -> float:
-    run()
-    best = float("inf")
-    for _ in range(30):
-        start = time.perf_counter()
-        run()
-        best = min(best, time.perf_counter() - start)
-    return best
-
-
 PRODUCTS = 1 << 18
 """Products computed before they are reduced: one megabyte, which stays in a cache."""
 
@@ -303,23 +280,12 @@ FEW_PRODUCTS = 1 << 19
 BEST = 1 << 17
 """The greatest products of documents that become scores at once, from the same cache."""
 
-ALIGNED = 16
+_ALIGNED = 16
 """An integer product of 117 columns is slower than one of 128."""
 
 _GPU_PRODUCTS = 1 << 25
 _WIDE = 32  # columns from which torch finds maxima over rows at full speed
 _PAIRED = 4  # rows from which it pays to lay two side by side if there are fewer columns
-
-
-def on_device(codes: Codes | PackedCodes, device: str) -> Tensor:
-    """Copy codes to a device as int8, padded with zeros: its product needs multiples of 8 columns, at least 17 rows."""
-    import torch
-
-    whole = unpack_codes(codes)
-    rows, width = whole.shape
-    padded = torch.zeros((rows + ALIGNED + 1, width + -width % 8), dtype=torch.int8, device=device)
-    padded[:rows, :width] = torch.from_numpy(whole).to(device)
-    return padded
 
 
 class Memory(threading.local):
@@ -340,7 +306,10 @@ class Memory(threading.local):
 
 
 class CodeScan:
-    """Scores documents of one shard against some queries, within ``coded.errors`` of the true scores."""
+    """Scores documents of one shard against some queries, within ``coded.errors`` of the true scores.
+
+    On a GPU, ``codes`` are those of :func:`on_device`.
+    """
 
     def __init__(
         self,
@@ -360,15 +329,19 @@ class CodeScan:
         self.row_scales = None if row_scales is None else row_scales.unsqueeze(1)  # [r, 1]
         self.kept = torch.int32 if row_scales is None else torch.float32  # the type of the maxima
         self.runs = run_bounds(offsets) if runs is None else runs
-        columns, self.width = len(coded.codes), codes.shape[1] * (1 if codes.dtype == torch.int8 else 2)
-        self.columns = columns + -columns % (ALIGNED if padded or columns <= ALIGNED else _WIDE)
-        asked = np.zeros((self.columns, self.width), dtype=np.int8)
+        columns, width = len(coded.codes), codes.shape[1] * (1 if codes.dtype == torch.int8 else 2)
+        self.columns = columns + -columns % (_ALIGNED if padded or columns <= _ALIGNED else _WIDE)
+        asked = np.zeros((self.columns, width), dtype=np.int8)
         asked[:columns, : coded.codes.shape[1]] = coded.codes
         self.asked = torch.from_numpy(asked).to(codes.device).T  # [d, T]
         self.asked_twice = None
-        if not padded and self.columns <= ALIGNED and two_rows_pay(self.width):
+        whole = codes.dtype == torch.int8  # of packed rows side by side, the halves would not be side by side
+        if whole and not padded and self.columns <= _ALIGNED and two_rows_pay(width):
             self.asked_twice = torch.from_numpy(np.kron(np.eye(2, dtype=np.int8), asked)).T  # [2 d, 2 T]
-        self.factors = torch.from_numpy(_factors(coded, queries, self.columns)).to(codes.device)
+        factors = np.zeros((len(queries), self.columns), dtype=np.float32)
+        for query, (start, end) in enumerate(pairwise(queries.offsets.tolist())):
+            factors[query, start:end] = coded.factors[start:end]
+        self.factors = torch.from_numpy(factors).to(codes.device)
         self.blend = self.last = None
         if queries.document_weights is not None:
             last = queries.offsets[1:] - 1
@@ -378,7 +351,7 @@ class CodeScan:
         products = _GPU_PRODUCTS if padded else FEW_PRODUCTS if self.columns <= _WIDE else PRODUCTS
         self.rows = max(1, products // self.columns)
         self.best = BEST // self.columns
-        self.product: Callable[..., Tensor] = product_on(str(codes.device), self.width) if padded else product_into
+        self.product = product_on(str(codes.device), width) if padded else None
 
     def fill(self, first: int, last: int, scores: Scores) -> None:
         """Score the documents from ``first`` to the one before ``last`` into their columns of ``scores``."""
@@ -400,23 +373,25 @@ class CodeScan:
         import torch
 
         best = self._take("best", documents, self.columns)
-        own = None if self.last is None else self._take("own", documents, len(self.last))
-        if length > self.rows:
-            for i in range(documents):
-                start = row + i * length
-                self._long_document(start, start + length, best[i], None if own is None else own[i])
+        last_products = None if self.last is None else self._take("own", documents, len(self.last))
+        if length > self.rows:  # than are multiplied at once
+            for i, start in enumerate(range(row, row + documents * length, length)):
+                cuts = pairwise([*range(start, start + length, self.rows), start + length])
+                torch.amax(torch.stack([self._products(*cut).amax(0) for cut in cuts]), 0, out=best[i])
+                if last_products is not None:
+                    last_products[i] = self._products(start + length - 1, start + length)[0, self.last]
         elif self.padded:
             products = self._products(row, row + documents * length).view(documents, length, self.columns)
-            self._reduce(products, best, own)
+            self._reduce(products, best, last_products)
         else:
-            self._in_blocks(row, length, block, best, own)
+            self._in_blocks(row, length, block, best, last_products)
         numbers = self.memory.take("numbers", documents, self.columns).view(torch.float32).copy_(best)
         scores = self.factors @ numbers.T
-        if self.blend is not None and own is not None:
-            scores += own.float().T * self.blend
+        if self.blend is not None and last_products is not None:
+            scores += last_products.float().T * self.blend
         return scores
 
-    def _in_blocks(self, row: int, length: int, block: int, best: Tensor, own: Tensor | None) -> None:
+    def _in_blocks(self, row: int, length: int, block: int, best: Tensor, last_products: Tensor | None) -> None:
         """Reduce documents of one length, a block at a time with few calls for each, which are as long as a call."""
         import torch
 
@@ -430,57 +405,59 @@ class CodeScan:
         for (some, into), at in zip(parts, range(0, len(best), block), strict=True):
             if len(into) < block:
                 out, products = out[: len(some)], products[: len(into)]
-            self.product(self._unpacked(some), asked, out)
+            torch._int_mm(_unpacked(some), asked, out=out)
             scaled = self._scaled(products.view(-1, self.columns), row + at * length).view_as(products)
-            self._reduce(scaled, into, None if own is None else own[at : at + block])
+            self._reduce(scaled, into, None if last_products is None else last_products[at : at + block])
 
-    def _reduce(self, products: Tensor, best: Tensor, own: Tensor | None) -> None:
+    def _reduce(self, products: Tensor, best: Tensor, last_products: Tensor | None) -> None:
         """Reduce the products of some documents, ``[D, n, T]``, into ``[D, T]`` and ``[D, queries]``."""
         import torch
 
         greatest(products, best, self.memory)
-        if own is not None and self.last is not None:
-            torch.index_select(products[:, -1], 1, self.last, out=own)
-
-    def _long_document(self, start: int, end: int, best: Tensor, own: Tensor | None) -> None:
-        """Reduce one document of more rows than are multiplied at once, into ``[T]`` and ``[queries]``."""
-        import torch
-
-        parts = [self._products(*of).amax(0) for of in pairwise([*range(start, end, self.rows), end])]
-        torch.amax(torch.stack(parts), 0, out=best)
-        if own is not None:
-            own[:] = self._products(end - 1, end)[0, self.last]
+        if last_products is not None and self.last is not None:
+            torch.index_select(products[:, -1], 1, self.last, out=last_products)
 
     def _products(self, start: int, end: int) -> Tensor:
         """Multiply some rows of codes with all columns: ``[end - start, T]``."""
-        if self.padded:  # at least 17 rows; those after the last are dropped
-            products = self.product(self.codes[start : max(end, start + ALIGNED + 1)], self.asked)[: end - start]
-        else:
-            out = self.memory.take("products", end - start, self.columns)
-            products = self.product(self._unpacked(self.codes[start:end]), self.asked, out)
-        return self._scaled(products, start)
-
-    def _unpacked(self, codes: Tensor) -> Tensor:
-        """Return some rows of codes as int8."""
         import torch
 
-        if codes.dtype == torch.int8:
-            return codes
-        return torch.from_numpy(unpack_codes(codes.numpy()))
+        if self.product is not None:  # at least 17 rows; those after the last are dropped
+            products = self.product(self.codes[start : max(end, start + _ALIGNED + 1)], self.asked)[: end - start]
+        else:
+            products = self.memory.take("products", end - start, self.columns)
+            torch._int_mm(_unpacked(self.codes[start:end]), self.asked, out=products)
+        return self._scaled(products, start)
 
     def _scaled(self, products: Tensor, start: int) -> Tensor:
         """Multiply products, ``[r, T]``, by the scales of their rows, if they have any."""
         if self.row_scales is None:
             return products
-        found = self._take("scaled", *products.shape).copy_(products)
-        return found.mul_(self.row_scales[start : start + len(products)])
+        scaled = self._take("scaled", *products.shape).copy_(products)
+        return scaled.mul_(self.row_scales[start : start + len(products)])
 
     def _take(self, name: str, *shape: int) -> Tensor:
         return self.memory.take(name, *shape).view(self.kept)
 
 
+def on_device(codes: Codes | PackedCodes, device: str) -> Tensor:
+    """Copy codes to a device as int8, padded with zeros: its product needs multiples of 8 columns, at least 17 rows."""
+    import torch
+
+    whole = unpack_codes(codes)
+    rows, width = whole.shape
+    padded = torch.zeros((rows + _ALIGNED + 1, width + -width % 8), dtype=torch.int8, device=device)
+    padded[:rows, :width] = torch.from_numpy(whole).to(device)
+    return padded
+
+
+def _unpacked(codes: Tensor) -> Tensor:
+    import torch
+
+    return codes if codes.dtype == torch.int8 else torch.from_numpy(unpack_codes(codes.numpy()))
+
+
 def greatest(products: Tensor, out: Tensor, memory: Memory) -> None:
-    """Find the greatest product of each document with each column."""
+    """Find the greatest product of each document with each column: ``[D, n, T]`` to ``[D, T]``."""
     import torch
 
     documents, length, columns = products.shape
@@ -493,11 +470,3 @@ def greatest(products: Tensor, out: Tensor, memory: Memory) -> None:
     torch.maximum(paired[:, :columns], paired[:, columns:], out=out)
     if length % 2:
         torch.maximum(out, products[:, -1], out=out)
-
-
-def _factors(coded: CodedQueries, queries: QueryBatch, columns: int) -> npt.NDArray[np.float32]:
-    """Return the weight of each best product for each query: float32 ``[queries, columns]``."""
-    factors = np.zeros((len(queries), columns), dtype=np.float32)
-    for query, (start, end) in enumerate(pairwise(queries.offsets.tolist())):
-        factors[query, start:end] = coded.factors[start:end]
-    return factors

@@ -20,15 +20,26 @@ from pyterrier_mathamr._common.frames import empty_output, first_values, ordered
 from pyterrier_mathamr._common.ids import as_id
 from pyterrier_mathamr._common.parameters import Rule, method
 from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
-from pyterrier_mathamr.index.backend import NO_HITS, ExactScores, Field, Hits, How, Numbers, Scores
+from pyterrier_mathamr.index.backend import (
+    NO_HITS,
+    ExactScores,
+    Field,
+    Hits,
+    How,
+    Numbers,
+    QueryBatch,
+    Scores,
+    blocks,
+    need_values,
+    query_batch,
+)
 from pyterrier_mathamr.index.errors import EmbeddingError, check_model
 from pyterrier_mathamr.index.indexes import IndexArtifact
 from pyterrier_mathamr.index.indexing import ArtifactIndexer, IndexPost, check_rows
 from pyterrier_mathamr.index.parts import DOCUMENTS, DType, Entry, read_entries, stored_formula_ids
 from pyterrier_mathamr.index.search.folder import QUERY_ROWS, FolderSnapshot
 from pyterrier_mathamr.index.search.maxsim import best_of, exact_scores, float32_error, scan
-from pyterrier_mathamr.index.search.queries import QueryBatch, need_values, query_batch
-from pyterrier_mathamr.index.transformers import IndexRetriever, IndexTransformer, MaxSimScorer, Strategy
+from pyterrier_mathamr.index.transformers import IndexRetriever, IndexTransformer, MaxSimScorer
 from pyterrier_mathamr.store import Mode, UnknownIdError, ranges
 
 from .context import Formula
@@ -107,7 +118,7 @@ class MaRFRetriever(_Explained, IndexRetriever):
     """
 
     label = "MaRF retriever"
-    strategy = Strategy(select="all", rank="all")
+    selected_by = field = "all"
     checks: ClassVar[Mapping[str, Rule]] = {
         **IndexRetriever.checks,
         "exact": Rule("True: every view is scanned", lambda value: value is True),
@@ -225,7 +236,7 @@ def _exact(snapshot: MaRFSnapshot, query: QueryBatch, views: Numbers) -> ExactSc
     """Score views exactly, read in the order of the file."""
     order = np.argsort(views)
     scores = np.empty(len(views))
-    scores[order] = exact_scores(snapshot, query, snapshot.pieces(views[order]))
+    scores[order] = exact_scores(query, map(snapshot.stored, snapshot.pieces(views[order])))
     return scores
 
 
@@ -356,11 +367,12 @@ class MaRFSnapshot(FolderSnapshot):
         if not documents:
             return [NO_HITS] * len(queries)
         first, selected = views[offsets[:-1]], []
-        for group in queries.of_rows(QUERY_ROWS):
+        for start, end in blocks(queries.offsets, QUERY_ROWS):
+            group = queries.part(start, end)
             scanned: Scores = np.concatenate([scan(*shard.field("all"), group) for shard in self.shards], axis=1)
             means = np.add.reduceat(scanned[:, views].astype(np.float64), offsets[:-1], axis=1) / np.diff(offsets)
             errors = float32_error(group, self.max_norm, self.meta.dimensions)
-            for query, scores, error in zip(group.each(), means, errors, strict=True):
+            for query, scores, error in zip(group.of_size(1), means, errors, strict=True):
                 kept = np.arange(documents) if query.among is None else np.flatnonzero(np.isin(first, query.among[0]))
                 if len(kept) > k:
                     floor = np.partition(scores[kept], -k)[-k]
@@ -370,7 +382,7 @@ class MaRFSnapshot(FolderSnapshot):
 
     def score(self, queries: QueryBatch, numbers: Sequence[Numbers], field: Field = "all") -> list[ExactScores]:
         """Score some documents of each query by the mean over all of their views: float64 for each."""
-        return [document_scores(self, query, own) for query, own in zip(queries.each(), numbers, strict=True)]
+        return [document_scores(self, query, own) for query, own in zip(queries.of_size(1), numbers, strict=True)]
 
 
 class MaRFIndex(IndexArtifact):
@@ -393,7 +405,6 @@ class MaRFIndex(IndexArtifact):
     KIND = VIEWS
     HOLDS = "document"
     LAYOUT = "documents"
-    QUERIES = "post"
 
     retriever = method(MaRFRetriever)
     scorer = method(MaRFScorer)

@@ -153,7 +153,7 @@ def test_contents_of_a_folder_are_there_when_it_is_opened_again(tmp_path, posts,
     index = QdrantIndex(tmp_path / "q", "a").index(posts[:6])
     index.indexer("append").index(posts[6:9])
     found = index.colbert()(frame)
-    index.collection.connection.client.close()
+    index.collection.client.close()
     again = QdrantIndex(tmp_path / "q", "a")
     pd.testing.assert_frame_equal(again.colbert()(frame), found)
     with pytest.raises(UnknownIdError):

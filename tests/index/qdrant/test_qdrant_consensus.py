@@ -238,7 +238,7 @@ QdrantIndex(sys.argv[1], "some").delete([f"d{i}" for i in range(8)])
 
 def test_a_killed_deletion_of_a_folder_is_repeatable(tmp_path, posts):
     index = QdrantIndex(tmp_path / "q", "some").index(posts[:10])
-    index.collection.connection.client.close()
+    index.collection.client.close()
     killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "q")], check=False)
     assert killed.returncode == -signal.SIGKILL
     index = QdrantIndex(tmp_path / "q", "some")

@@ -11,7 +11,7 @@ from pyterrier_mathamr.index import (
     MathAMRIndexError,
     QdrantFormulaIndex,
 )
-from pyterrier_mathamr.index.qdrant import snapshot as qdrant_search
+from pyterrier_mathamr.index.qdrant import index as qdrant_search
 from pyterrier_mathamr.index.search.maxsim import float32_error
 
 same = pd.testing.assert_frame_equal

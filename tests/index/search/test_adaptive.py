@@ -12,7 +12,7 @@ import pytest
 
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr import Processes
-from pyterrier_mathamr.index import MathAMRIndex, QdrantIndex, ShardedIndex, corpus_graph
+from pyterrier_mathamr.index import MathAMRIndex, QdrantIndex, ShardedIndex, adaptive
 from pyterrier_mathamr.store import DamagedError, NotBuiltError, OtherArtifactError, UnknownIdError
 
 LENGTHS = [1, 3, 2, 5, 1, 4, 3, 2] * 9
@@ -93,8 +93,8 @@ def test_the_graph_is_the_same_on_workers_of_parts_and_in_qdrant(
 def test_an_interrupted_build_is_resumed_and_a_finished_graph_is_returned(
     index: MathAMRIndex, graph: mathamr.CorpusGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpus_graph, "BLOCK", 16)
-    work, blocks = corpus_graph.Neighbors.__call__, []
+    monkeypatch.setattr(adaptive, "BLOCK", 16)
+    work, blocks = adaptive.Neighbors.__call__, []
 
     def breaking(self: Any, block: Any) -> Any:
         if len(blocks) == 3:
@@ -102,19 +102,17 @@ def test_an_interrupted_build_is_resumed_and_a_finished_graph_is_returned(
         blocks.append(block)
         return work(self, block)
 
-    monkeypatch.setattr(corpus_graph.Neighbors, "__call__", breaking)
+    monkeypatch.setattr(adaptive.Neighbors, "__call__", breaking)
     with pytest.raises(KeyboardInterrupt):
         index.corpus_graph(5, tmp_path / "graph")
     assert not (tmp_path / "graph").exists()
     with open(tmp_path / ".graph.job" / "edges.u32.np", "ab") as torn:
         torn.write(b"half a block")
-    monkeypatch.setattr(
-        corpus_graph.Neighbors, "__call__", lambda self, block: blocks.append(block) or work(self, block)
-    )
+    monkeypatch.setattr(adaptive.Neighbors, "__call__", lambda self, block: blocks.append(block) or work(self, block))
     made = index.corpus_graph(5, tmp_path / "graph")
     assert files(made) == files(graph)
     assert sum(map(len, blocks)) == len(graph)
-    monkeypatch.setattr(corpus_graph.Neighbors, "__call__", None)
+    monkeypatch.setattr(adaptive.Neighbors, "__call__", None)
     assert index.corpus_graph(5, tmp_path / "graph") == made
 
 

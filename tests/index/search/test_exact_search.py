@@ -13,9 +13,8 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import best_places
 from pyterrier_mathamr._common.running import resources
 from pyterrier_mathamr.index import MathAMRIndex, MathAMRIndexError, indexing, transformers
-from pyterrier_mathamr.index.backend import How
+from pyterrier_mathamr.index.backend import How, QueryBatch
 from pyterrier_mathamr.index.search import folder, int8, maxsim
-from pyterrier_mathamr.index.search.queries import QueryBatch
 
 LENGTHS = [1, 4, 2, 7, 3, 70, 3, 1] * 8
 SAME = pd.testing.assert_frame_equal

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.index.backend import ScaledRows, pack_codes
+from pyterrier_mathamr.index.backend import QueryBatch, ScaledRows, pack_codes
 from pyterrier_mathamr.index.search import compiled, folder, int8, maxsim
-from pyterrier_mathamr.index.search.queries import QueryBatch
 
 here = pytest.mark.skipif(
     compiled.compiled(32) is None, reason="there is no llvmlite, or the processor lacks AVX-512 VNNI"
@@ -145,6 +144,20 @@ def test_blocks_of_any_size_give_the_same_scores(monkeypatch):
             assert scanned(scan, rows, offsets, batch)[0] == pytest.approx(scores, rel=1e-5, abs=1e-5)
 
 
+def test_rows_side_by_side_have_the_scores_of_rows_one_by_one(monkeypatch):
+    rng = np.random.default_rng(0)
+    rows, offsets, batch = (
+        rng.standard_normal((40, 8)).astype(np.float32),
+        np.arange(0, 41, 2),
+        asked(rng, [3], 8, True),
+    )
+    for scan in ("int8 by torch", "int8 by torch, row scales", "int8 by torch, four bits"):
+        monkeypatch.setattr(int8, "two_rows_pay", lambda dimensions: False)
+        single = scanned(scan, rows, offsets, batch)[0]
+        monkeypatch.setattr(int8, "two_rows_pay", lambda dimensions: True)
+        assert scanned(scan, rows, offsets, batch)[0] == pytest.approx(single, rel=1e-6)
+
+
 @pytest.mark.parametrize("columns", [1, 13, 16, 32, 64, 160])
 @pytest.mark.parametrize("length", [1, 2, 3, 8, 17, 31])
 def test_the_greatest_products_are_found_in_every_way(columns, length):
@@ -153,7 +166,7 @@ def test_the_greatest_products_are_found_in_every_way(columns, length):
     int8.greatest(torch.from_numpy(made), out, int8.Memory())
     assert np.array_equal(out.numpy(), made.max(axis=1))
     as_floats = made.astype(np.float32).reshape(5 * length, columns)
-    assert np.array_equal(maxsim._best(as_floats, np.arange(6) * length), made.max(axis=1))
+    assert np.array_equal(maxsim.greatest(as_floats, np.arange(6) * length), made.max(axis=1))
 
 
 def test_only_a_product_of_torch_that_is_right_is_used(monkeypatch):

@@ -243,3 +243,9 @@ def test_order_of_texts_is_refused_by_qdrant_and_known_in_folders(
     with pytest.raises(ConfigError) as caught:
         served.retriever(where="date < '2010'")(topics([1]))
     assert caught.value.option == "where"
+
+
+def test_a_ranking_of_which_nothing_is_left_keeps_its_columns(index: Any, topics: Callable[..., Any]) -> None:
+    scored = index.scorer(subset=[], where="year > 1900")(topics([1]).assign(docno="d0"))
+    assert scored.empty
+    assert {"qid", "query", "docno", "score", "rank"} <= set(scored.columns)

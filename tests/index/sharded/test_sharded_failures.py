@@ -18,9 +18,9 @@ from pyterrier_mathamr.index import (
     MathAMRIndexError,
     ShardedIndex,
 )
-from pyterrier_mathamr.index.search.queries import query_batch
-from pyterrier_mathamr.index.sharded import places as of_places
-from pyterrier_mathamr.index.sharded.places import ProcessPlace
+from pyterrier_mathamr.index import places as of_places
+from pyterrier_mathamr.index.backend import query_batch
+from pyterrier_mathamr.index.places import ProcessPlace
 
 DOCUMENTS = drawn(seed=6, documents=120, copies=60)
 QUERIES = asked(seed=7, queries=12)

@@ -11,7 +11,7 @@ from artifact_modules import Artifact
 
 from pyterrier_mathamr import Processes
 from pyterrier_mathamr.index import ShardedIndex, indexing
-from pyterrier_mathamr.index.sharded.folder import filling
+from pyterrier_mathamr.index.sharded import filling
 
 WIDTH = 4
 

@@ -29,13 +29,11 @@ from pyterrier_mathamr._common.running.ray_cluster import RayCluster, node_name,
 from pyterrier_mathamr._common.running.variables import variables_of_worker
 from pyterrier_mathamr._common.running.worker import Worker, WorkerDiedError
 from pyterrier_mathamr._version import __version__
-from pyterrier_mathamr.index.backend import Field, Hits, How
-from pyterrier_mathamr.index.errors import parts_error
-from pyterrier_mathamr.index.indexes import MathAMRIndex
-from pyterrier_mathamr.index.parts import IndexMeta
-from pyterrier_mathamr.index.search.folder import FolderSnapshot
-from pyterrier_mathamr.index.search.queries import QueryBatch
 from pyterrier_mathamr.store import META, NotBuiltError
+
+from .errors import parts_error
+from .indexes import MathAMRIndex
+from .parts import IndexMeta
 
 Arguments = Mapping[int, tuple[Any, ...]]
 """The arguments of a request to each part, by the part's number."""
@@ -90,44 +88,38 @@ class PartReaders:
         self._indexes = {number: MathAMRIndex(path) for number, path in paths.items()}
 
     def call(self, method: str, arguments: Arguments) -> Answers:
-        """Answer for each part."""
-        answers = {}
+        """Answer for each part: describe it, or call a method of its snapshot if it is as the caller knows it.
+
+        Errors of this package are the caller's unchanged, if they can be sent to another process.
+        """
+        answers: dict[int, Any] = {}
         for number, given in arguments.items():
+            path = self.paths[number]
             try:
-                answers[number] = self._answer(self._indexes[number].snapshot(), method, *given)
+                snapshot = self._indexes[number].snapshot()
+                if method == "state":
+                    size = sum(part.meta.size for part in snapshot.parts)
+                    state = snapshot.identity, int(snapshot.bases[-1]), len(snapshot), snapshot.meta, size
+                    answers[number] = PartState(*state)
+                    continue
+                identity, *options = given
+                if snapshot.identity != identity:
+                    raise parts_error([snapshot.path], CHANGED)
+                answers[number] = getattr(snapshot, method)(*options)
+                if method == "select":
+                    answers[number] = [(hits, snapshot.texts("docno", hits.numbers)) for hits in answers[number]]
+            except MathAMRError as error:
+                try:
+                    pickle.loads(pickle.dumps(error))
+                except Exception:
+                    return parts_error([path], str(error))
+                return error
             except Exception as error:
-                return _portable(error, self.paths[number])
+                return parts_error([path], f"{type(error).__name__}: {error!s:.500}")
         return answers
 
     def stop(self) -> None:
         """Nothing runs between requests."""
-
-    def _answer(self, snapshot: FolderSnapshot, method: str, identity: str = "", *arguments: Any) -> Any:
-        """Describe a part, or call a method of its snapshot if it is as the caller knows it."""
-        if method == "state":
-            size = sum(part.meta.size for part in snapshot.parts)
-            return PartState(snapshot.identity, int(snapshot.bases[-1]), len(snapshot), snapshot.meta, size)
-        if snapshot.identity != identity:
-            raise parts_error([snapshot.path], CHANGED)
-        return _best(snapshot, *arguments) if method == "best" else getattr(snapshot, method)(*arguments)
-
-
-def _best(
-    snapshot: FolderSnapshot, queries: QueryBatch, k: int, field: Field, how: How
-) -> list[tuple[Hits, list[str]]]:
-    """Find the best ``k`` documents of each query, with their docnos."""
-    return [(hits, snapshot.texts("docno", hits.numbers)) for hits in snapshot.select(queries, k, field, how)]
-
-
-def _portable(error: Exception, path: Path) -> Exception:
-    """Return the error that the caller sees in another process: this package's unchanged, if they can be sent."""
-    if not isinstance(error, MathAMRError):
-        return parts_error([path], f"{type(error).__name__}: {error!s:.500}")
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return parts_error([path], str(error))
-    return error
 
 
 class Places:
@@ -139,7 +131,7 @@ class Places:
         self._lock = threading.Lock()
 
     def ask(self, method: str, arguments: Arguments) -> dict[int, Any]:
-        """Ask some parts at once."""
+        """Ask some parts at once; an error of one is raised."""
         with self._lock:
             over = threading.Event()
             asked: dict[Future[Answers], Place] = {}
@@ -158,8 +150,7 @@ class Places:
                 raise parts_error(paths, f"no answer within {self.seconds:g} s. {_SLOW}")
             answers: dict[int, Any] = {}
             for future in asked:
-                answer = future.result()
-                if isinstance(answer, Exception):
+                if isinstance(answer := future.result(), Exception):
                     raise answer
                 answers |= answer
             return answers
@@ -170,7 +161,6 @@ class Places:
             place.stop()
 
     def end(self) -> None:
-        """End all places for good."""
         self.close()
         self._threads.shutdown(wait=False)
 
@@ -209,15 +199,12 @@ class ProcessPlace:
 
     @property
     def pid(self) -> int | None:
-        """The process, where there is one."""
         return self._worker.pid
 
     def call(self, method: str, arguments: Arguments) -> Answers:
-        """Send a request to the process, and wait for its answer."""
         return self._worker(tuple(self.paths.items()), self._threads, method, arguments)
 
     def stop(self) -> None:
-        """Kill the process."""
         self._worker.stop()
 
 
@@ -246,37 +233,31 @@ class ClusterNodes:
         self._choosing = threading.Lock()
 
     def choose(self, path: Path) -> str:
-        """Choose a node where a part lies, and count it there."""
-        there = self._where(path)
-        if not there:
-            alive = sum(node["Alive"] for node in self.ray.nodes())
-            raise NotBuiltError(path, f"none of the {alive} nodes of {self.cluster.address} has a finished index there")
-        with self._choosing:
-            node = min(there, key=lambda node: (self._parts[node], node))
-            self._parts[node] += 1
-        return node
-
-    def leave(self, node: str) -> None:
-        """Count a part less on a node."""
-        with self._choosing:
-            self._parts[node] -= 1
-
-    def _where(self, path: Path) -> list[str]:
-        """Return the nodes that have a part."""
+        """Choose a node where a part lies, the one with the fewest parts, and count it there."""
         ray = self.ray
         task = ray.remote(num_cpus=0, max_retries=0)(_is_index)
         nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
         asked = {task.options(scheduling_strategy=_on_node(node)).remote(str(path)): node for node in nodes}
-        there: list[str] = []
+        having: list[str] = []
         waiting = list(asked)
         while waiting:
-            ready, waiting = ray.wait(waiting, num_returns=1, timeout=_ASKED if there else None)
+            ready, waiting = ray.wait(waiting, num_returns=1, timeout=_ASKED if having else None)
             if not ready:
                 break
             with suppress(ray.exceptions.RayError):  # a node that ended meanwhile
                 if ray.get(ready[0]):
-                    there.append(asked[ready[0]])
-        return there
+                    having.append(asked[ready[0]])
+        if not having:
+            reason = f"none of the {len(nodes)} nodes of {self.cluster.address} has a finished index there"
+            raise NotBuiltError(path, reason)
+        with self._choosing:
+            node = min(having, key=lambda node: (self._parts[node], node))
+            self._parts[node] += 1
+        return node
+
+    def leave(self, node: str) -> None:
+        with self._choosing:
+            self._parts[node] -= 1
 
 
 def _is_index(path: str) -> bool:
@@ -304,7 +285,6 @@ class ActorPlace:
         return running[1] if running else None
 
     def call(self, method: str, arguments: Arguments) -> Answers:
-        """Send a request to the actor, and wait for its answer."""
         ray, running = self._nodes.ray, self._running or self._start()
         try:
             waiting = [running[0].call.remote(__version__, method, arguments)]
@@ -317,7 +297,6 @@ class ActorPlace:
         return answer
 
     def stop(self) -> None:
-        """Kill the actor."""
         running, self._running = self._running, None
         if running:
             self._nodes.leave(running[1])
