@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
-from typing import IO, NamedTuple, cast
+from typing import IO, Any, NamedTuple, cast
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.feedback import count_lines
@@ -47,30 +47,10 @@ class FormulaRow(NamedTuple):
     formula: str
 
 
-def _open(path: Path) -> IO[str]:
-    """Open a table as text; an invalid byte becomes U+FFFD, so that one cell cannot end a long build."""
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", errors="replace", newline="")
-    return path.open(encoding="utf-8-sig", errors="replace", newline="")
-
-
 def count_rows(path: Path) -> int:
     """Count the rows of a table by its lines: at least as many, as a cell can have several."""
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         return count_lines(cast("IO[bytes]", file)) - 1
-
-
-def _columns(path: Path, header: list[str]) -> tuple[int, ...]:
-    """Find the column of each field of :class:`FormulaRow`; one that the table does not have is after the last."""
-    place = {name.strip().lower(): i for i, name in enumerate(header)}
-    formula = next((place[name] for name in _FORMULA_COLUMNS if name in place), None)
-    if formula is None or "id" not in place:
-        names = ", ".join(header) or "nothing"
-        raise FormulaError(f"{path}:1: not a formula table: needs columns id and formula, has {names}")
-    none = len(header)
-    post = next((place[name] for name in _POST_COLUMNS if name in place), none)
-    others = (place.get(name, none) for name in ("thread_id", "type", "visual_id"))
-    return (place["id"], post, *others, formula)
 
 
 def read_formula_table(path: str | Path) -> Iterator[FormulaRow]:
@@ -87,14 +67,23 @@ def read_formula_table(path: str | Path) -> Iterator[FormulaRow]:
     """
     path = Path(path)
     csv.field_size_limit(max(csv.field_size_limit(), _LARGEST_CELL))  # a limit of the process: raised, never lowered
-    with _open(path) as file:
+    options: dict[str, Any] = {"encoding": "utf-8-sig", "errors": "replace", "newline": ""}  # one cell ends no build
+    with gzip.open(path, "rt", **options) if path.suffix == ".gz" else path.open(**options) as file:
         reader = csv.reader(file, delimiter="\t", quotechar='"')
         try:
             header = next(reader, [])
-            fields, width = itemgetter(*_columns(path, header)), len(header)
+            column = {name.strip().lower(): i for i, name in enumerate(header)}
+            formula = next((column[name] for name in _FORMULA_COLUMNS if name in column), None)
+            if formula is None or "id" not in column:
+                names = ", ".join(header) or "nothing"
+                raise FormulaError(f"{path}:1: not a formula table: needs columns id and formula, has {names}")
+            width = len(header)  # also the column of a field that the table does not have
+            post = next((column[name] for name in _POST_COLUMNS if name in column), width)
+            others = (column.get(name, width) for name in ("thread_id", "type", "visual_id"))
+            fields = itemgetter(column["id"], post, *others, formula)
             for cells in reader:
                 if len(cells) == width:
-                    cells.append("")  # the field that a table does not have
+                    cells.append("")
                     yield FormulaRow._make(fields(cells))
                 elif cells:
                     message = f"{path}:{reader.line_num}: {len(cells)} columns instead of {width}; row skipped"
