@@ -107,22 +107,11 @@ OPERATORS: dict[str, tuple[int, str]] = {
     "∣": (Role.BETWEEN, "O!conditional"),
     "∤": (Role.BETWEEN, "O!not-divides"),
     NOT_MID: (Role.BETWEEN, "O!conditional"),
-    ",": (Role.PUNCTUATION, ""),
-    ";": (Role.PUNCTUATION, ""),
+    **dict.fromkeys(",;", (Role.PUNCTUATION, "")),
     "!": (Role.POSTFIX, "O!factorial"),
     "!!": (Role.POSTFIX, "O!double-factorial"),
-    "(": (Role.OPEN, ""),
-    "[": (Role.OPEN, ""),
-    "{": (Role.OPEN, ""),
-    "⌊": (Role.OPEN, ""),
-    "⌈": (Role.OPEN, ""),
-    "⟨": (Role.OPEN, ""),
-    ")": (Role.CLOSE, ""),
-    "]": (Role.CLOSE, ""),
-    "}": (Role.CLOSE, ""),
-    "⌋": (Role.CLOSE, ""),
-    "⌉": (Role.CLOSE, ""),
-    "⟩": (Role.CLOSE, ""),
+    **dict.fromkeys("([{⌊⌈⟨", (Role.OPEN, "")),
+    **dict.fromkeys(")]}⌋⌉⟩", (Role.CLOSE, "")),
     "|": (Role.BAR, "O!conditional"),
     "||": (Role.BAR, "U!parallel-to"),
     "‖": (Role.BAR, "U!parallel-to"),
@@ -158,18 +147,15 @@ ACCENTS = {
 }  # fmt: skip
 """The reference's spelling of accents."""
 
-_ITALIC_CAPITAL, _ITALIC_SMALL, _ITALIC_ALPHA = 0x1D434, 0x1D44E, 0x1D6FC
-
-
-def _italics() -> dict[str, str]:
-    """Map letters to their label in the operator tree: mathematical italic, variants named."""
-    letters = {chr(65 + i): chr(_ITALIC_CAPITAL + i) for i in range(26)}
-    letters |= {chr(97 + i): chr(_ITALIC_SMALL + i) for i in range(26)}
-    letters |= {chr(0x3B1 + i): chr(_ITALIC_ALPHA + i) for i in range(25)}
-    return letters | {"h": "ℎ"} | {variant: f"italic-{variant}" for variant in "ϵϕϑϖϱϰ"}
-
-
-ITALIC = {letter: "V!" + italic for letter, italic in _italics().items()} | {"∞": "C!infinity", "∅": "C!emptyset"}
+ITALIC = {
+    **{chr(65 + i): f"V!{chr(0x1D434 + i)}" for i in range(26)},
+    **{chr(97 + i): f"V!{chr(0x1D44E + i)}" for i in range(26)},
+    **{chr(0x3B1 + i): f"V!{chr(0x1D6FC + i)}" for i in range(25)},
+    **{variant: f"V!italic-{variant}" for variant in "ϵϕϑϖϱϰ"},
+    "h": "V!ℎ",
+    "∞": "C!infinity",
+    "∅": "C!emptyset",
+}
 """Labels of identifiers that differ between operator tree and layout tree."""
 
 

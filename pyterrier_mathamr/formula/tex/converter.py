@@ -99,9 +99,9 @@ _FENCE = re.compile(
       |(?P<pair>\\(?:bra|ket|braket|pod)(?![a-zA-Z])(?P<bare>(?!\s*[\\{{a-zA-Z0-9]))?)|\\[^a-zA-Z]""",
     re.VERBOSE | re.DOTALL,
 )
-_SIZED = re.compile(r'<mo([^<>]*) minsize="2\.470em" maxsize="2\.470em">')
+_BIG = r"\Bigg"
+_SIZED = re.compile(r'<mo([^<>]*) minsize="2\.470em" maxsize="2\.470em">')  # of ``_BIG``
 _STRETCHY = ' stretchy="true" symmetric="true"'
-
 
 _PATIENCE = 3  # formulas of one text that may take too long
 _OVER: ContextVar[list[str] | None] = ContextVar("formulas of a text that took too long", default=None)
@@ -153,11 +153,12 @@ def to_mathml(latex: str) -> str:
         raise FormulaError(f"it cannot be converted: {over.reason}", latex) from over
     if error:
         raise math_core.LatexError(error)
-    return _SIZED.sub(_plain_fence, written) if many and _BIG not in latex else written
+    if not many or _BIG in latex:
+        return written
+    return _SIZED.sub(lambda fence: f'<mo stretchy="false"{fence[1].replace(_STRETCHY, "")}>', written)
 
 
 def _convert(latex: str) -> str:
-    """Convert on the stack of this thread."""
     source: str = _LOCAL.converter.convert_with_local_state(latex, displaystyle=True)
     return source.replace(*_APPLY)
 
@@ -191,9 +192,6 @@ def has_many_fences(latex: str, most: int = _MANY) -> bool:
     return sum(1 for fence in _FENCE.finditer(latex) if fence.lastgroup) > most
 
 
-_BIG = r"\Bigg"
-
-
 def sized(latex: str) -> str:
     r"""Write a size before each opening fence, and ``\bmod`` for ``\pmod``; a fence with a size is kept."""
     size = r"\big" if _BIG in latex else _BIG
@@ -206,11 +204,6 @@ def sized(latex: str) -> str:
         return match["size"] or (size + match[0] if match["open"] else match[0])
 
     return _FENCE.sub(written, latex)
-
-
-def _plain_fence(match: re.Match[str]) -> str:
-    """Write a fence without the size that `sized` gave it."""
-    return f'<mo stretchy="false"{match[1].replace(_STRETCHY, "")}>'
 
 
 def presentation(text: str, latex: str) -> tuple[str, bool]:
@@ -226,19 +219,14 @@ def presentation(text: str, latex: str) -> tuple[str, bool]:
         return to_mathml(repair(text)), True
     except math_core.LatexError:
         pass
-    source = _fallback(text)
+    try:
+        source = _other_converter(text)
+    except OverLimitError:
+        source = None
     if source is None:
         place, _, message = str(first).partition(": ")
         raise FormulaError(message or str(first), text, int(place) if place.isdecimal() else 0) from first
     return source, True
-
-
-def _fallback(text: str) -> str | None:
-    """Convert with ``latex2mathml``; ``None`` when it refuses the formula as well."""
-    try:
-        return _other_converter(text)
-    except OverLimitError:
-        return None
 
 
 def other_mathml(text: str) -> str | None:

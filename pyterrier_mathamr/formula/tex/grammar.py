@@ -98,10 +98,10 @@ def _factors(atoms: list[Atom]) -> Node:
         if node is None:
             node = atom.node
             continue
-        if sign is None and last == "" and atom.role == Role.ATOM and atom.node.label == "O!divide":
-            if all(part.label[:2] == "N!" for part in (node, *atom.node.kids)):  # a mixed number: 1\frac{2}{3}
-                node, last = Node("U!plus", [node, atom.node]), "mixed"
-                continue
+        numbers = atom.node.label == "O!divide" and all(part.label[:2] == "N!" for part in (node, *atom.node.kids))
+        if sign is None and last == "" and atom.role == Role.ATOM and numbers:  # a mixed number: 1\frac{2}{3}
+            node, last = Node("U!plus", [node, atom.node]), "mixed"
+            continue
         label = "implicit" if sign is None else sign.text
         if label == last:
             node.kids.append(atom.node)

@@ -22,7 +22,6 @@ from functools import lru_cache
 from pyterrier_mathamr._common.running.worker import OverLimitError
 from pyterrier_mathamr.formula.tree import FormulaError
 from pyterrier_mathamr.posts.tex_expansion import Expander, collected
-from pyterrier_mathamr.posts.tex_macros import Definitions
 
 from .atoms import AST, IFF, NOT_MID, WILDCARD
 
@@ -51,6 +50,11 @@ _ROOT = re.compile(r"\\root\s*(\{[^{}]*\}|\\?[a-zA-Z0-9]+)\s*\\of(?![a-zA-Z])")
 _INTERTEXT = re.compile(r"\\(?:short)?intertext\s*(\{(?:[^{}]|\{[^{}]*\})*\})")
 
 
+def _environment(match: re.Match[str]) -> str:
+    name = _ENVIRONMENTS[match[1]]
+    return rf"\begin{{{name}}}{match[2][1:-1]}\end{{{name}}}"
+
+
 def known_commands(latex: str) -> str:
     """Write the commands of a formula as ones that the converter knows; others stay."""
     if "\\" not in latex or not _has_foreign(latex):
@@ -59,7 +63,7 @@ def known_commands(latex: str) -> str:
     latex = _LAYOUT.sub(" ", _STARRED.sub(r"\1 *", latex))
     latex = _INTERTEXT.sub(r"\\text\1\\\\ ", latex)
     latex = _ROOT.sub(r"\\sqrt[\1]", latex)
-    latex = _ENVIRONMENT.sub(_as_environment, latex)
+    latex = _ENVIRONMENT.sub(_environment, latex)
     return _ALIAS.sub(lambda match: _ALIASES[match[1]] + " ", latex).replace("{smallmatrix}", "{matrix}")
 
 
@@ -78,12 +82,6 @@ def _has_foreign(latex: str) -> bool:
     return has_signs or not _FOREIGN.isdisjoint(_COMMAND.findall(latex))
 
 
-def _as_environment(match: re.Match[str]) -> str:
-    """Write a command of plain TeX as the environment of the same form."""
-    name = _ENVIRONMENTS[match[1]]
-    return rf"\begin{{{name}}}{match[2][1:-1]}\end{{{name}}}"
-
-
 SUPER_FIRST = "\ue000"
 """Mark at the beginning of a superscript that was written before the subscript."""
 
@@ -99,20 +97,10 @@ _REPEATED = re.compile(r"\*\s*\{(\d+)\}\s*\{([^{}]*)\}")
 _DEFINES = re.compile(r"\\def|command|\\DeclareMath")
 
 
-def _wildcard(match: re.Match[str]) -> str:
-    r"""Mark a query variable, ``\qvar{x}`` or ``\qvar x``."""
-    return "".join([r"{\text{", WILDCARD, *filter(str.isalnum, match[1]), "}}"])
-
-
 def _super_first(match: re.Match[str]) -> str:
     """Mark a superscript before a subscript: the operator tree nests them in the order of writing."""
     body = match[1][1:-1] if match[1][0] == "{" else match[1]
     return match[0] if body.startswith(SUPER_FIRST) else f"^{{{SUPER_FIRST}{body}}}"
-
-
-def _primes_first(match: re.Match[str]) -> str:
-    """Write primes before a subscript as a superscript."""
-    return "^{" + SUPER_FIRST + r"\prime" * len(match[1]) + "}"
 
 
 _DERIVATION = re.compile(
@@ -160,7 +148,8 @@ _ANGLES = re.compile(r"\\(left|right|[bB]igg?[lr])\s*([<>])")  # delimiters, as 
 _RULES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     # &lt; from the HTML of a page
     ("&", re.compile(r"&(?:[a-zA-Z]+|#\d+|#x[\da-fA-F]+);"), lambda match: f" {html.unescape(match[0])} "),
-    ("\\qvar", re.compile(rf"\\qvar(?![a-zA-Z])\s*({_GROUP}|\\[a-zA-Z]+|[a-zA-Z0-9])"), _wildcard),
+    ("\\qvar", re.compile(rf"\\qvar(?![a-zA-Z])\s*({_GROUP}|\\[a-zA-Z]+|[a-zA-Z0-9])"),
+     lambda match: "".join([r"{\text{", WILDCARD, *filter(str.isalnum, match[1]), "}}"])),
     ("\\tag", re.compile(r"\\tag\*?\s*(?:\{[^{}]*\}|\S)"), ""),
     ("\\label", re.compile(r"\\label\s*\{[^{}]*\}"), ""),
     ("$", _TEXT, _math_in_text),
@@ -168,7 +157,8 @@ _RULES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("equation", re.compile(r"\\(?:begin|end)\s*\{equation\*?\}"), ""),
     # derivations in lines that math-core does not know or would number
     ("\\begin", _DERIVATION, _derivation),
-    ("_", re.compile(r"(?<!')('+)\s*(?=_)"), _primes_first),
+    ("_", re.compile(r"(?<!')('+)\s*(?=_)"),
+     lambda match: "^{" + SUPER_FIRST + r"\prime" * len(match[1]) + "}"),
     ("^", re.compile(rf"\^\s*({_GROUP}|\\[a-zA-Z]+|[^\s\\{{}}])\s*(?=_)"), _super_first),
     ("array", re.compile(r"\\begin\s*\{array\}\s*(?:\[\w?\]\s*)?\{((?:[^{}]|\{[^{}]*\})*)\}"), _array),
     ("ig", _ANGLES, lambda match: rf"\{match[1]}\{'l' if match[2] == '<' else 'r'}angle "),
@@ -204,8 +194,11 @@ def definitions(formulas: Iterable[str]) -> str:
     Returns:
         Their ``\newcommand`` and ``\def``: the ``macros`` of the post's other formulas.
     """
-    parts = (latex[of.start : of.end] for latex in formulas if _DEFINES.search(latex) for of in collected(latex).found)
-    return "".join(parts)
+    defining = (latex for latex in formulas if _DEFINES.search(latex))
+    return "".join(latex[macro.start : macro.end] for latex in defining for macro in collected(latex).found)
+
+
+_known = lru_cache(maxsize=16)(collected)  # the macros of a post, for each of its formulas
 
 
 def expanded(latex: str, macros: str) -> str:
@@ -220,8 +213,3 @@ def expanded(latex: str, macros: str) -> str:
         return Expander(_known(macros), packages=False).formula(latex)
     except OverLimitError as error:
         raise FormulaError(str(error), latex) from error
-
-
-@lru_cache(maxsize=16)
-def _known(macros: str) -> Definitions:
-    return collected(macros)
