@@ -48,27 +48,27 @@ def write_term(terms: TermTable, term: int) -> str:
 
 def write_value(terms: TermTable, value: Value) -> str:
     """Write the value of a wildcard as LaTeX."""
-    found = [_written(terms, term) for term in value.written]
-    return _operator(value.label, found).latex if value.label else found[0].latex
+    operands = [_written(terms, term) for term in value.written]
+    return _operator(value.label, operands).latex if value.label else operands[0].latex
 
 
 def _written(terms: TermTable, root: int) -> Written:
-    found: dict[int, Written] = {}
+    written: dict[int, Written] = {}
     stack = [root]
     while stack:
         term = stack[-1]
-        if term in found:
+        if term in written:
             stack.pop()
             continue
         args = terms.operands(term)
-        missing = [arg for arg in args if arg not in found]
+        missing = [arg for arg in args if arg not in written]
         if missing:
             stack += missing
             continue
-        made = _operator(terms.label(term), [found[arg] for arg in args]) if args else _leaf(terms.label(term))
-        found[term] = made if len(made.latex) <= LONGEST else Written(r"\dots ", _ATOM)
+        made = _operator(terms.label(term), [written[arg] for arg in args]) if args else _leaf(terms.label(term))
+        written[term] = made if len(made.latex) <= LONGEST else Written(r"\dots ", _ATOM)
         stack.pop()
-    return found[root]
+    return written[root]
 
 
 def _leaf(label: str) -> Written:
@@ -86,9 +86,9 @@ def _leaf(label: str) -> Written:
     return Written(name if label[:1] in "N?" else rf"\operatorname{{{name}}}", _ATOM)
 
 
-def _in(of: Written, level: int) -> str:
+def _in(operand: Written, level: int) -> str:
     """Write an operand, in parentheses where it binds less than a level."""
-    return of.latex if of.level >= level else rf"\left({of.latex}\right)"
+    return operand.latex if operand.level >= level else rf"\left({operand.latex}\right)"
 
 
 def _operator(label: str, args: Sequence[Written]) -> Written:
@@ -109,11 +109,8 @@ def _operator(label: str, args: Sequence[Written]) -> Written:
 
 
 def _sum(args: Sequence[Written]) -> Written:
-    latex = _in(args[0], _ADDEND)
-    for arg in args[1:]:
-        written = _in(arg, _ADDEND)
-        latex += written if written[:1] == "-" else f"+{written}"
-    return Written(latex, _ADDEND)
+    first, *others = (_in(arg, _ADDEND) for arg in args)
+    return Written(first + "".join(other if other[:1] == "-" else f"+{other}" for other in others), _ADDEND)
 
 
 def _product(args: Sequence[Written]) -> Written:
@@ -134,10 +131,6 @@ def _root(args: Sequence[Written]) -> Written:
     return Written(rf"\sqrt{degree}{{{args[0].latex}}}", _ATOM)
 
 
-def _applied(args: Sequence[Written]) -> Written:
-    return Written(args[0].latex + " ".join(_in(arg, _FACTOR) for arg in args[1:]), _FACTOR)
-
-
 def _fraction(args: Sequence[Written]) -> Written:
     if len(args) != 2:
         return Written("/".join(_in(arg, _FACTOR) for arg in args), _FACTOR)
@@ -152,7 +145,7 @@ _RULES: dict[str, Callable[[Sequence[Written]], Written]] = {
     INDEX: _scripts("_"),
     "O!divide": _fraction,
     "O!root": _root,
-    "+!": _applied,
+    "+!": lambda args: Written(args[0].latex + " ".join(_in(arg, _FACTOR) for arg in args[1:]), _FACTOR),
     CHAIN: lambda args: Written(r",\; ".join(arg.latex for arg in args), _STATEMENT),
     LINES: lambda args: Written(r",\; ".join(arg.latex for arg in args), _STATEMENT),
     "O!factorial": lambda args: Written(_in(args[0], _ATOM) + "!", _SCRIPT),
