@@ -18,10 +18,9 @@ from .opt import Applications, Chains, Lines, check_options, share_operands
 from .opt import tree_of as opt_tree
 from .slt import tree_of as slt_tree
 from .tex.atoms import Atom
-from .tex.converter import presentation
+from .tex.converter import expanded, presentation
 from .tex.elements import LineRules, row, rules
 from .tex.grammar import ANGLES
-from .tex.source import expanded
 from .tree import FormulaError, FormulaPair, FormulaTree
 
 

@@ -37,6 +37,7 @@ from pyterrier_mathamr._common.frames import best_places, ranking_frame, with_ob
 from pyterrier_mathamr._common.parameters import method
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow
 from pyterrier_mathamr.formula import trees_of_posts
+from pyterrier_mathamr.formula.located import write_term, write_value
 from pyterrier_mathamr.formula.matching import MOST_STEPS as STEPS_OF_ONE
 from pyterrier_mathamr.formula.matching import (
     Extent,
@@ -48,7 +49,6 @@ from pyterrier_mathamr.formula.matching import (
     unify,
     with_wildcards,
 )
-from pyterrier_mathamr.formula.writing import write_term, write_value
 from pyterrier_mathamr.store import Rows, ranges
 
 from .expressions import (

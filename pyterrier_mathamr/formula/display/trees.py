@@ -68,17 +68,18 @@ def readable(label: str) -> ReadableLabel:
         return ReadableLabel("", _plain(label))
     if kind == "+":
         return ReadableLabel(kind, readable(name).text)
-    if kind == "M" and (known := _COLLECTION.match(name)) is not None:  # V-3 is a vector 3
-        return ReadableLabel(kind, f"{_COLLECTIONS[known[1]]} {known[2].replace('x', '×')}")
-    if kind == "M" and name == "R!":
-        return ReadableLabel(kind, "row")
-    if kind == "M" and (sized := _SIZED.match(name)) is not None:  # ()1x3 are round brackets around 1×3 parts
-        return ReadableLabel(kind, f"{_plain(sized[1])} {sized[2]}×{sized[3]}".strip())
     if kind == "M":
-        return ReadableLabel(kind, _plain(name.removeprefix("D-")))
-    if kind in "OUCF":
-        return ReadableLabel(kind, _OPERATORS.get(name) or _plain(name))
-    return ReadableLabel(kind, _plain(name))
+        if (known := _COLLECTION.match(name)) is not None:  # V-3 is a vector 3
+            text = f"{_COLLECTIONS[known[1]]} {known[2].replace('x', '×')}"
+        elif (sized := _SIZED.match(name)) is not None:  # ()1x3 are round brackets around 1×3 parts
+            text = f"{_plain(sized[1])} {sized[2]}×{sized[3]}".strip()
+        else:
+            text = "row" if name == "R!" else _plain(name.removeprefix("D-"))
+    elif kind in "OUCF":
+        text = _OPERATORS.get(name) or _plain(name)
+    else:
+        text = _plain(name)
+    return ReadableLabel(kind, text)
 
 
 def _plain(text: str) -> str:

@@ -27,8 +27,7 @@ from pyterrier_mathamr._common.running.worker import MEMORY, OverLimitError, Wor
 from pyterrier_mathamr.formula import FormulaError
 from pyterrier_mathamr.formula.located import leveled
 from pyterrier_mathamr.formula.mathml import NOT_XML
-from pyterrier_mathamr.formula.tex.converter import to_mathml
-from pyterrier_mathamr.formula.tex.source import math_apart
+from pyterrier_mathamr.formula.tex.converter import math_apart, to_mathml
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, latex_of_unicode, plain_text
 
 _DISPLAY = re.compile(r"\\begin\{|\\\\|\\(?:int|sum|prod|lim|frac|binom)(?![A-Za-z])")

@@ -36,8 +36,8 @@ from .atoms import (
     wildcard,
     with_prescripts,
 )
+from .converter import ARRAY, SUPER_FIRST
 from .grammar import DIFFERENTIAL, UPRIGHT_DIFFERENTIAL, Unparsed, matched, statement, unread
-from .source import ARRAY, SUPER_FIRST
 
 _MERGED = {
     (":", "="): ":=", ("!", "!"): "!!", ("|", "|"): "||", ("′", "′"): "′′", ("′′", "′"): "′′′",
@@ -186,7 +186,7 @@ def _all_text(element: etree._Element) -> str:
 
 
 def _text(element: etree._Element, _: Atoms) -> Atom:
-    r"""``mtext``: text, or the wildcard that :mod:`source` writes for ``\qvar``."""
+    r"""``mtext``: text, or the wildcard that :mod:`.converter` writes for ``\qvar``."""
     content = _all_text(element)
     return wildcard(content[1:]) if content.startswith(WILDCARD) else text(content)
 
@@ -251,7 +251,7 @@ def _scripts(below: bool, above: bool, limits: bool) -> mathml.Rule[Atom]:
 
 
 def _marked(atom: Atom, mark: str) -> bool:
-    """Remove the mark of :mod:`source` at the beginning of a row; return whether there was one."""
+    """Remove the mark of :mod:`.converter` at the beginning of a row; return whether there was one."""
     row = atom.raw if atom.role == Role.ROW else []
     found = bool(row) and row[0].text == mark
     if found:
