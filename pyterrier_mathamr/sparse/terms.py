@@ -21,9 +21,9 @@ array operations over the terms with one label.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -140,9 +140,7 @@ _FIELDS = (
     Field("symbols", "int32", "x"),
     *text_fields("label_names", "l"),
 )
-_ARRAYS = (
-    "shapes", "exact", "labels", "operands", "args", "weights", "owners", "within", "places", "symbols"
-)  # fmt: skip
+_ARRAYS = tuple(field.name for field in _FIELDS[:-2])
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,18 +210,13 @@ class SubExpressions:
         """The number of each label."""
         return {name: number for number, name in enumerate(self.label_names)}
 
-    def of_shape(self, shape: int) -> tuple[int, int]:
-        """Return the first term of a shape, and the one after its last."""
-        first, last = (int(np.searchsorted(self.shapes, np.uint64(shape), side)) for side in ("left", "right"))
-        return first, last
-
     def candidates(self, pattern: Terms, *, renamed: bool = True) -> Rows:
         """Find the terms that may match a pattern, ascending; all of them, or only with the same letters."""
-        found: list[Rows | None] = []
+        matching: list[Rows | None] = []
         for term in range(pattern.root + 1):
-            found.append(self._matching(pattern, term, found, renamed))
-        last = found[pattern.root]
-        return np.zeros(0, dtype=np.int64) if last is None else last
+            matching.append(self._matching(pattern, term, matching, renamed))
+        whole = matching[pattern.root]
+        return np.zeros(0, dtype=np.int64) if whole is None else whole
 
     def _matching(self, pattern: Terms, term: int, found: Sequence[Rows | None], renamed: bool) -> Rows | None:
         """Find the terms that may match a term of a pattern, from those for its operands; ``None`` is all."""
@@ -231,7 +224,8 @@ class SubExpressions:
         if is_wildcard(label):
             return None
         if not pattern.is_open[term]:
-            terms = np.arange(*self.of_shape(pattern.shapes[term]))
+            shape = np.uint64(pattern.shapes[term])
+            terms = np.arange(*(np.searchsorted(self.shapes, shape, side) for side in ("left", "right")))
             return terms if renamed else terms[self.exact[terms] == np.uint64(pattern.keys[term])]
         number = self.label_numbers.get(label)
         if number is None:
@@ -274,27 +268,15 @@ class StoredTerms:
 
     def __init__(self, of: SubExpressions) -> None:
         self.of = of
-        self._labels: dict[int, str] = {}
-        self._operands: dict[int, tuple[int, ...]] = {}
+        self._label, self._operands = lru_cache(_REMEMBERED)(of.label), lru_cache(_REMEMBERED)(of.operands_of)
 
     def label(self, term: int) -> str:
-        """Return the label of a term."""
-        if (known := self._labels.get(term)) is None:
-            if len(self._labels) > _REMEMBERED:
-                self._labels = {}
-            known = self._labels[term] = self.of.label(term)
-        return known
+        return self._label(term)
 
     def operands(self, term: int) -> tuple[int, ...]:
-        """Return its operands."""
-        if (known := self._operands.get(term)) is None:
-            if len(self._operands) > _REMEMBERED:
-                self._operands = {}
-            known = self._operands[term] = self.of.operands_of(term)
-        return known
+        return self._operands(term)
 
     def identity(self, term: int) -> tuple[int, int]:
-        """Return its shape and its key."""
         return int(self.of.shapes[term]), int(self.of.exact[term])
 
 
@@ -304,10 +286,14 @@ def _united(
     """Combine collections whose postings have these terms; -1 among ``numbers`` leaves an expression out."""
     kept = [number[piece.within] >= 0 for piece, number in zip(pieces, numbers, strict=True)]
     used = [_closed(piece, of[keep]) for piece, of, keep in zip(pieces, terms, kept, strict=True)]
-    shapes = _end_to_end([piece.shapes[some] for piece, some in zip(pieces, used, strict=True)], np.uint64)
-    keys = _end_to_end([piece.exact[some] for piece, some in zip(pieces, used, strict=True)], np.uint64)
-    orders = _end_to_end([_orders(piece)[some] for piece, some in zip(pieces, used, strict=True)], np.uint64)
-    order = np.lexsort((orders, keys, shapes))
+
+    def of_used(arrays: Iterable[Array], dtype: Any) -> Any:
+        """Put the values of the used terms end to end."""
+        return _end_to_end([array[some] for array, some in zip(arrays, used, strict=True)], dtype)
+
+    shapes = of_used((piece.shapes for piece in pieces), np.uint64)
+    keys = of_used((piece.exact for piece in pieces), np.uint64)
+    order = np.lexsort((of_used(map(_orders, pieces), np.uint64), keys, shapes))
     fresh = np.ones(len(order), dtype=np.bool_)
     fresh[1:] = (shapes[order][1:] != shapes[order][:-1]) | (keys[order][1:] != keys[order][:-1])
     new = np.empty(len(order), dtype=np.int64)
@@ -317,36 +303,31 @@ def _united(
         [piece.label_names for piece in pieces],
         [piece.labels[some] for piece, some in zip(pieces, used, strict=True)],
     )
-    counts, args, of_terms, base = list[Rows](), list[Rows](), list[Rows](), 0
-    for piece, some, of, keep in zip(pieces, used, terms, kept, strict=True):
-        number = np.full(len(piece.shapes), -1, dtype=np.int64)
-        number[some] = new[base : base + len(some)]
-        base += len(some)
-        sizes = piece.operands[some + 1] - piece.operands[some]
-        counts.append(sizes)
-        args.append(number[piece.args[ranges(piece.operands[some], sizes)]])
-        of_terms.append(number[of[keep]])
-    sizes, every = _end_to_end(counts, np.int64), _end_to_end(args, np.int64)
-    starts = ends_of(sizes)[:-1]
-    of_term = _end_to_end(of_terms, np.int64)
-    within = _end_to_end(
-        [number[piece.within[keep]] for piece, number, keep in zip(pieces, numbers, kept, strict=True)], np.int64
-    )
-    places = _end_to_end([piece.places[keep] for piece, keep in zip(pieces, kept, strict=True)], np.uint8)
-    by_term = np.lexsort((within, of_term))
+    counts, args, of_terms, within, places, base = [], [], [], [], [], 0
     symbols = np.zeros(size, dtype=np.int32)
-    for piece, number in zip(pieces, numbers, strict=True):
+    for piece, some, of, number, keep in zip(pieces, used, terms, numbers, kept, strict=True):
+        new_term = np.full(len(piece.shapes), -1, dtype=np.int64)
+        new_term[some] = new[base : base + len(some)]
+        base += len(some)
+        counts.append(piece.operands[some + 1] - piece.operands[some])
+        args.append(new_term[piece.args[ranges(piece.operands[some], counts[-1])]])
+        of_terms.append(new_term[of[keep]])
+        within.append(number[piece.within[keep]])
+        places.append(piece.places[keep])
         symbols[number[number >= 0]] = piece.symbols[number >= 0]
+    sizes, of_term = _end_to_end(counts, np.int64), _end_to_end(of_terms, np.int64)
+    expressions = _end_to_end(within, np.int64)
+    by_term = np.lexsort((expressions, of_term))
     return kind(
         shapes=shapes[first],
         exact=keys[first],
         labels=labels[first],
         operands=ends_of(sizes[first]),
-        args=every[ranges(starts[first], sizes[first])].astype(np.int32),
-        weights=_end_to_end([piece.weights[some] for piece, some in zip(pieces, used, strict=True)], np.int32)[first],
+        args=_end_to_end(args, np.int64)[ranges(ends_of(sizes)[:-1][first], sizes[first])].astype(np.int32),
+        weights=of_used((piece.weights for piece in pieces), np.int32)[first],
         owners=ends_of(np.bincount(of_term, minlength=len(first))),
-        within=within[by_term].astype(np.int32),
-        places=places[by_term],
+        within=expressions[by_term].astype(np.int32),
+        places=_end_to_end(places, np.uint8)[by_term],
         symbols=symbols,
         label_names=names,
     )
