@@ -258,21 +258,13 @@ class RowBatch(NamedTuple):
 
 
 class NumberedTrees(NamedTuple):
-    """The trees of a batch of rows.
+    """The trees of a batch of rows."""
 
-    Attributes:
-        place: the number of the table.
-        column: the column that the table fills.
-        formulas: the id, the number of the tree and the visual id of each row.
-        trees: by number; without trees that the worker returned before and still remembers.
-        failed: the number of rows whose MathML has no tree.
-    """
-
-    place: int
-    column: str
-    formulas: list[tuple[SqliteId, int | None, SqliteId | None]]
-    trees: dict[int, bytes]
-    failed: int
+    place: int  # the number of the table
+    column: str  # the column that the table fills
+    formulas: list[tuple[SqliteId, int | None, SqliteId | None]]  # id, number of the tree, visual id of each row
+    trees: dict[int, bytes]  # by number; without trees that the worker returned before and still remembers
+    failed: int  # the number of rows whose MathML has no tree
 
 
 class NewTrees:

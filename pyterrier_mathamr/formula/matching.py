@@ -380,17 +380,11 @@ class TermTable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The value of a wildcard: one term, with an empty label, or operands of an operator in any order.
+    """The value of a wildcard: one term, with an empty label, or operands of an operator in any order."""
 
-    Attributes:
-        label: of the operator.
-        terms: ascending.
-        written: in the order of writing.
-    """
-
-    label: str
-    terms: tuple[int, ...]
-    written: tuple[int, ...] = field(compare=False)
+    label: str  # of the operator
+    terms: tuple[int, ...]  # ascending
+    written: tuple[int, ...] = field(compare=False)  # in the order of writing
 
     @classmethod
     def of(cls, label: str, terms: tuple[int, ...]) -> Value:
@@ -399,15 +393,10 @@ class Value:
 
 
 class Substitution(NamedTuple):
-    """The substitution that makes a pattern equal to a term.
+    """The substitution that makes a pattern equal to a term."""
 
-    Attributes:
-        letters: each letter of the pattern, by its label, to the number of a letter.
-        wildcards: each wildcard, by its label, to its value.
-    """
-
-    letters: Mapping[str, int]
-    wildcards: Mapping[str, Value]
+    letters: Mapping[str, int]  # each letter of the pattern, by its label, to the number of a letter
+    wildcards: Mapping[str, Value]  # each wildcard, by its label, to its value
 
 
 class Unified(NamedTuple):

@@ -189,9 +189,8 @@ def explain_tokens(asked: Asked, query: MathPost, tokens: QueryTokens, snapshot:
         if document is not None and any(common):  # the formula of the document that has most of its tokens
             place = common.index(max(common))
             kind, latex, name = "formula", document.post.formulas[place].latex, document.post.formulas[place].id
-        numbers: dict[str, Any] = {"contribution": sum(given.values()), "query_row": row, "document_row": place}
-        ids = {"query_formula_id": formula.id, "document_formula_id": name}
-        parts.append(Part(SYSTEM, "symbols", formula.latex, kind, latex, **numbers, **ids))
+        part = Part(SYSTEM, "symbols", formula.latex, kind, latex, contribution=sum(given.values()), query_row=row)
+        parts.append(part._replace(document_row=place, query_formula_id=formula.id, document_formula_id=name))
     asked_words = _written(query.text, options)
     document_words = {} if document is None else _written(document.post.text, options)
     for token, whole in shares.items():

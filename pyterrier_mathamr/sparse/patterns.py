@@ -86,35 +86,21 @@ class Tier(IntEnum):
 
 
 class Matched(NamedTuple):
-    """A term of the index that a pattern matches.
+    """A term of the index that a pattern matches."""
 
-    Attributes:
-        term: its number.
-        tier: of formulas that consist of it only.
-        kept: the share of the pattern's own symbols that have their names in it.
-        brevity: the number of symbols of the pattern, divided by the number in the term; at most 1.
-        substitution: the substitution that makes both equal.
-    """
-
-    term: int
-    tier: Tier
-    kept: float
-    brevity: float
-    substitution: Substitution
+    term: int  # its number
+    tier: Tier  # of formulas that consist of it only
+    kept: float  # the share of the pattern's own symbols that have their names in it
+    brevity: float  # the number of symbols of the pattern, divided by the number in the term; at most 1
+    substitution: Substitution  # the substitution that makes both equal
 
 
 class SimilarFormulas(NamedTuple):
-    """The results of another search for a query.
+    """The results of another search for a query."""
 
-    Attributes:
-        docnos: the ids of formulas, best first.
-        scores: float64, of each.
-        places: each id to the post and the visual id.
-    """
-
-    docnos: list[str]
-    scores: npt.NDArray[np.float64]
-    places: Mapping[str, tuple[str, str]]
+    docnos: list[str]  # the ids of formulas, best first
+    scores: npt.NDArray[np.float64]  # float64, of each
+    places: Mapping[str, tuple[str, str]]  # each id to the post and the visual id
 
     @classmethod
     def of_ranking(cls, ranking: pd.DataFrame) -> SimilarFormulas:
@@ -143,27 +129,16 @@ class MatchedFormula(NamedTuple):
 
 
 class PatternScores(NamedTuple):
-    """All expressions of an index, scored for one query, and the formulas that another search has found.
+    """All expressions of an index, scored for one query, and the formulas that another search has found."""
 
-    Attributes:
-        scores: float64 ``[x]``, with a similarity of 0; 0 for an expression that does not match.
-        which: int64 ``[x]``, the number of its match; -1 for none.
-        tiers: int64 ``[x]``.
-        cover: float64 ``[x]``.
-        matches: the matches of the pattern.
-        similar: the results of the other search.
-        numbers: int64, of each of these; -1 for a formula that the index does not have.
-        similarity: float64, of each of these.
-    """
-
-    scores: npt.NDArray[np.float64]
-    which: Rows
-    tiers: Rows
-    cover: npt.NDArray[np.float64]
-    matches: list[Matched]
-    similar: SimilarFormulas
-    numbers: Rows
-    similarity: npt.NDArray[np.float64]
+    scores: npt.NDArray[np.float64]  # float64 ``[x]``, with a similarity of 0; 0 for an expression that does not match
+    which: Rows  # int64 ``[x]``, the number of its match; -1 for none
+    tiers: Rows  # int64 ``[x]``
+    cover: npt.NDArray[np.float64]  # float64 ``[x]``
+    matches: list[Matched]  # the matches of the pattern
+    similar: SimilarFormulas  # the results of the other search
+    numbers: Rows  # int64, of each of these; -1 for a formula that the index does not have
+    similarity: npt.NDArray[np.float64]  # float64, of each of these
 
     def of(self, expressions: Rows, similarity: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return the scores of formulas, float64; their expression is -1 if the index lacks it."""
@@ -380,11 +355,28 @@ class PatternRetriever(FormulaRetriever):
 
 
 def _score(snapshot: PatternSnapshot, pattern: Terms | None, similar: SimilarFormulas) -> PatternScores:
-    """Score all expressions for one query."""
-    index = snapshot.expressions.payload
+    """Score all expressions for one query, each by its best match."""
+    index, size = snapshot.expressions.payload, len(snapshot.expressions.payload.symbols)
+    which, tiers = np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    cover, scores = np.zeros(size), np.zeros(size)
     matches = [] if pattern is None else find_matches(pattern, snapshot.terms)
-    which, tiers, cover, fraction = _placed(index, matches, snapshot.frequency)
-    scores = np.where(which >= 0, tiers + _BELOW_ONE * fraction, 0.0)
+    if matches:
+        terms = np.array([match.term for match in matches], dtype=np.int64)
+        counts = index.owners[terms + 1] - index.owners[terms]
+        postings, number = ranges(index.owners[terms], counts), np.repeat(np.arange(len(matches)), counts)
+        expressions = index.within[postings]
+        kinds = np.array([int(match.tier) for match in matches])[number]
+        statement = index.places[postings] >= Extent.STATEMENT
+        reached = np.where(statement, kinds, kinds - (Tier.EQUAL - Tier.CONTAINS))
+        covered = np.minimum(1.0, index.weights[terms][number] / np.maximum(1, index.symbols[expressions]))
+        fractions = [_WEIGHTS["kept"] * match.kept + _WEIGHTS["brevity"] * match.brevity for match in matches]
+        frequency = np.where(kinds == Tier.INSTANCE, snapshot.frequency[expressions], 0.0)
+        fraction = np.array(fractions)[number]
+        fraction += _WEIGHTS["cover"] * covered + _WEIGHTS["frequency"] * frequency
+        order = np.lexsort((-number, fraction, reached))  # the last of an expression is its best; of equals the first
+        best = expressions[order]
+        which[best], tiers[best], cover[best] = number[order], reached[order], covered[order]
+        scores[best] = reached[order] + _BELOW_ONE * fraction[order]
     rows = snapshot.look_up(similar.docnos)
     numbers = np.where(rows < 0, -1, np.searchsorted(snapshot.live, rows))
     return PatternScores(scores, which, tiers, cover, matches, similar, numbers, _shares(similar.scores))
@@ -395,21 +387,21 @@ def _best(snapshot: PatternSnapshot, scored: PatternScores, count: int) -> list[
     expressions, similar, places = snapshot.expressions, scored.similar, scored.numbers
     # results that are also similar may have moved others beyond the end
     matching, _ = expressions.best(scored.scores, count + len(places), snapshot.formula_ids)
-    there, others = places >= 0, np.flatnonzero(places < 0)  # the index does not have the others
-    known = np.union1d(matching, places[there])
+    indexed, others = places >= 0, np.flatnonzero(places < 0)  # the index does not have the others
+    known = np.union1d(matching, places[indexed])
     similarity = np.zeros(len(known) + len(others))
-    similarity[np.searchsorted(known, places[there])] = scored.similarity[there]
+    similarity[np.searchsorted(known, places[indexed])] = scored.similarity[indexed]
     similarity[len(known) :] = scored.similarity[others]
-    of = expressions.numbers[np.searchsorted(expressions.owned, known, side="right") - 1]
-    of = np.append(of, np.full(len(others), -1))
-    scores = scored.of(of, similarity)
+    numbers = expressions.numbers[np.searchsorted(expressions.owned, known, side="right") - 1]
+    numbers = np.append(numbers, np.full(len(others), -1))
+    scores = scored.of(numbers, similarity)
 
     def names(some: Rows) -> list[str]:
         outside = some >= len(known)
-        found = np.empty(len(some), dtype=object)
-        found[~outside] = snapshot.formula_ids(known[some[~outside]])
-        found[outside] = [similar.docnos[others[place - len(known)]] for place in some[outside].tolist()]
-        return list(found)
+        docnos = np.empty(len(some), dtype=object)
+        docnos[~outside] = snapshot.formula_ids(known[some[~outside]])
+        docnos[outside] = [similar.docnos[others[place - len(known)]] for place in some[outside].tolist()]
+        return list(docnos)
 
     positive = np.flatnonzero(scores > 0)
     best = positive[best_places(scores[positive], count, lambda some: names(positive[some]))]
@@ -419,11 +411,12 @@ def _best(snapshot: PatternSnapshot, scored: PatternScores, count: int) -> list[
         posts[inside, column] = texts(known[best[inside]])
     for place in np.flatnonzero(~inside).tolist():
         posts[place] = similar.places[ids[place]]
-    which = np.where(of[best] >= 0, scored.which[of[best]], -1).tolist()
-    found = [scored.matches[number] if number >= 0 else None for number in which]
-    tiers = [Tier(tier if match else 0) for tier, match in zip(scored.tiers[of[best]].tolist(), found, strict=True)]
-    covers = scored.cover[of[best]].tolist()
-    return list(map(MatchedFormula, ids, posts[:, 0], posts[:, 1], scores[best].tolist(), tiers, found, covers))
+    numbers = numbers[best]
+    which = np.where(numbers >= 0, scored.which[numbers], -1).tolist()
+    matches = [scored.matches[number] if number >= 0 else None for number in which]
+    tiers = [Tier(tier if match else 0) for tier, match in zip(scored.tiers[numbers].tolist(), matches, strict=True)]
+    covers = scored.cover[numbers].tolist()
+    return list(map(MatchedFormula, ids, posts[:, 0], posts[:, 1], scores[best].tolist(), tiers, matches, covers))
 
 
 def described(terms: StoredTerms, match: Matched | None) -> tuple[str, dict[str, str]]:
@@ -442,31 +435,6 @@ def _name(label: str) -> str:
         return label
     single = Terms()
     return write_term(single, single.add(label))
-
-
-def _placed(
-    index: SubExpressions, matches: list[Matched], frequency: npt.NDArray[np.float64]
-) -> tuple[Rows, Rows, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Find the best match of each expression: its number, tier and cover, and the fraction without similarity."""
-    size = len(index.symbols)
-    which, tiers = np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.int64)
-    cover, fraction = np.zeros(size), np.zeros(size)
-    if not matches:
-        return which, tiers, cover, fraction
-    terms = np.array([match.term for match in matches], dtype=np.int64)
-    counts = index.owners[terms + 1] - index.owners[terms]
-    postings, number = ranges(index.owners[terms], counts), np.repeat(np.arange(len(matches)), counts)
-    of = index.within[postings]
-    kinds = np.array([int(match.tier) for match in matches])[number]
-    statement = index.places[postings] >= Extent.STATEMENT
-    reached = np.where(statement, kinds, kinds - (Tier.EQUAL - Tier.CONTAINS))
-    covered = np.minimum(1.0, index.weights[terms][number] / np.maximum(1, index.symbols[of]))
-    own = np.array([_WEIGHTS["kept"] * match.kept + _WEIGHTS["brevity"] * match.brevity for match in matches])[number]
-    own += _WEIGHTS["cover"] * covered + _WEIGHTS["frequency"] * np.where(kinds == Tier.INSTANCE, frequency[of], 0.0)
-    order = np.lexsort((-number, own, reached))  # the last of an expression is its best; of equal ones the first
-    which[of[order]], tiers[of[order]] = number[order], reached[order]
-    cover[of[order]], fraction[of[order]] = covered[order], own[order]
-    return which, tiers, cover, fraction
 
 
 def _shares(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

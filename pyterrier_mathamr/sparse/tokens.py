@@ -108,21 +108,13 @@ _JOINERS = "\u200c\u200d"
 
 
 class WordBreaks(NamedTuple):
-    """Patterns that cut text.
+    """Patterns that cut text."""
 
-    Attributes:
-        word: a word of a script with spaces.
-        run: characters of scripts without spaces.
-        character: one of them with its marks.
-        piece: a word, a run, or what is between.
-        marks: all marks.
-    """
-
-    word: re.Pattern[str]
-    run: re.Pattern[str]
-    character: re.Pattern[str]
-    piece: re.Pattern[str]
-    marks: frozenset[str]
+    word: re.Pattern[str]  # a word of a script with spaces
+    run: re.Pattern[str]  # characters of scripts without spaces
+    character: re.Pattern[str]  # one of them with its marks
+    piece: re.Pattern[str]  # a word, a run, or what is between
+    marks: frozenset[str]  # all marks
 
 
 @cache

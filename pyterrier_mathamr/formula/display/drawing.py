@@ -37,29 +37,17 @@ class Tree(NamedTuple):
 
 
 class Box(NamedTuple):
-    """The box of a formula.
+    """The box of a formula."""
 
-    Attributes:
-        name: such as ``FORMULA_0``.
-        shown: the formula.
-        virtual: the label of its virtual node, at the right end of the head; may be empty.
-        edges: the number of edges of the virtual node, for its tooltip.
-        trees: the trees to draw.
-        note: shown instead of omitted trees.
-        in_row: whether the trees are side by side.
-        width: in pixels.
-        height: in pixels.
-    """
-
-    name: str
-    shown: Paragraph
-    virtual: str
-    edges: int
-    trees: Sequence[Tree]
-    note: str
-    in_row: bool
-    width: float
-    height: float
+    name: str  # such as ``FORMULA_0``
+    shown: Paragraph  # the formula
+    virtual: str  # the label of its virtual node, at the right end of the head; may be empty
+    edges: int  # the number of edges of the virtual node, for its tooltip
+    trees: Sequence[Tree]  # the trees to draw
+    note: str  # shown instead of omitted trees
+    in_row: bool  # whether the trees are side by side
+    width: float  # in pixels
+    height: float  # in pixels
 
     @property
     def head(self) -> float:

@@ -46,15 +46,10 @@ _SIZED = re.compile(r"(.*?)(\d+)x(\d+)$")
 
 
 class ReadableLabel(NamedTuple):
-    """A label for people.
+    """A label for people."""
 
-    Attributes:
-        type: a key of :data:`TYPES`; empty for symbols without type, such as ``=`` in layout trees.
-        text: the symbol, spelled out.
-    """
-
-    type: str
-    text: str
+    type: str  # a key of :data:`TYPES`; empty for symbols without type, such as ``=`` in layout trees
+    text: str  # the symbol, spelled out
 
 
 def readable(label: str) -> ReadableLabel:

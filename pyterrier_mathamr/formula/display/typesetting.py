@@ -277,21 +277,13 @@ _FORMULA_SIZE = FONT_SIZE + 3  # STIX Two Math looks smaller than a monospaced f
 
 
 class Piece(NamedTuple):
-    """A word or a formula.
+    """A word or a formula."""
 
-    Attributes:
-        text: the word; the LaTeX of a formula.
-        drawn: the formula, ``None`` for a word or where it is shown as LaTeX.
-        formula: its number, -1 for a word.
-        spaced: whether there is a blank before it.
-        ground: the color of a badge behind a word.
-    """
-
-    text: str
-    drawn: Outlines | None
-    formula: int
-    spaced: bool
-    ground: str = ""
+    text: str  # the word; the LaTeX of a formula
+    drawn: Outlines | None  # the formula, ``None`` for a word or where it is shown as LaTeX
+    formula: int  # its number, -1 for a word
+    spaced: bool  # whether there is a blank before it
+    ground: str = ""  # the color of a badge behind a word
 
     @property
     def width(self) -> float:
@@ -308,17 +300,11 @@ class Line(NamedTuple):
 
 
 class Paragraph(NamedTuple):
-    """The lines of a text.
+    """The lines of a text."""
 
-    Attributes:
-        lines: from top to bottom.
-        width: of the longest.
-        height: of all.
-    """
-
-    lines: list[Line]
-    width: float
-    height: float
+    lines: list[Line]  # from top to bottom
+    width: float  # of the longest
+    height: float  # of all
 
     @property
     def first(self) -> float:

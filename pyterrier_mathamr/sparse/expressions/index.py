@@ -31,7 +31,7 @@ from pyterrier_mathamr.sparse.texts import read_texts
 from pyterrier_mathamr.store import Kind, Rows, Snapshot
 
 from .indexer import ExpressionIndexer, Packing, formula_trees
-from .parts import KEY_BYTES, Expressions, P, digests, expression_key, keys_of
+from .parts import Expressions, P
 
 _AT_ONCE = 4096
 
@@ -51,24 +51,18 @@ class ExpressionSnapshot(Snapshot, Generic[P]):
         """The expressions and their formulas."""
         return Expressions.of_parts(self.parts, self._payload)
 
-    def holds(self, pair: FormulaPair) -> bool:
-        """Whether a formula with these trees is among them, or was before it was deleted."""
-        key = np.frombuffer(expression_key(digests(pair)), dtype=f"S{KEY_BYTES}")[0]
-        places = ((keys, int(np.searchsorted(keys, key))) for keys in map(keys_of, self.parts))
-        return any(place < len(keys) and keys[place] == key for keys, place in places)
-
     def expressions_of(self, formula_ids: Sequence[str]) -> Rows:
         """Look up the expression of each formula: int64 ``[ids]``."""
         numbers = np.searchsorted(self.live, self.find(formula_ids))
         runs = np.searchsorted(self.expressions.owned, numbers, side="right") - 1
-        found: Rows = self.expressions.numbers[runs]
-        return found
+        expressions: Rows = self.expressions.numbers[runs]
+        return expressions
 
     def texts(self, name: str, numbers: Rows) -> list[str]:
-        found = np.empty(len(numbers), dtype=object)
+        texts = np.empty(len(numbers), dtype=object)
         for part, places, rows in self.by_part(self.live[numbers]):
-            found[places] = read_texts(part, name, rows)
-        return list(found)
+            texts[places] = read_texts(part, name, rows)
+        return list(texts)
 
 
 S = TypeVar("S", bound=ExpressionSnapshot[Any])
