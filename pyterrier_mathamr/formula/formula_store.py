@@ -216,7 +216,6 @@ class StoreFile(SqliteFile):
                         raise self._damaged(fid) from error
 
     def trees(self, wanted: Mapping[int, FormulaId]) -> dict[int | None, FormulaTree]:
-        """Look up trees by number."""
         trees: dict[int | None, FormulaTree] = {}
         for batch in in_batches(sorted(wanted)):
             bodies = dict(self.query("SELECT number, body FROM tree WHERE number IN ({})", batch))
@@ -341,7 +340,6 @@ class Staging:
                 connection.executemany(f"INSERT INTO tree_{which} VALUES (?, ?)", rows)
 
     def close(self) -> None:
-        """Close the file."""
         self._connection.close()
 
 

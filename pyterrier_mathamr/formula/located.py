@@ -191,7 +191,6 @@ def _range_of(latex: str, tokens: list[Token], terms: Terms, term: int) -> tuple
 
 @lru_cache(maxsize=4096)  # formulas with the same part have the same ranges
 def _identity_of(latex: str) -> tuple[int, int]:
-    """Return the shape and the key of a formula."""
     read = read_terms(opt_from_latex(latex, lines="all"))
     return read.identity(read.root)
 
@@ -271,7 +270,6 @@ class Written(NamedTuple):
 
 
 def write_term(terms: TermTable, term: int) -> str:
-    """Write a term as LaTeX."""
     return _written(terms, term).latex
 
 

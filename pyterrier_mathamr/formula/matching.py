@@ -107,15 +107,12 @@ class Terms:
         return len(self.labels)
 
     def label(self, term: int) -> str:
-        """Return the label of a term."""
         return self.labels[term]
 
     def operands(self, term: int) -> tuple[int, ...]:
-        """Return the operands of a term."""
         return self.args[term]
 
     def identity(self, term: int) -> tuple[int, int]:
-        """Return shape and key of a term."""
         return self.shapes[term], self.keys[term]
 
     def add(self, label: str, args: Sequence[int] = ()) -> int:

@@ -149,7 +149,6 @@ class ReadTokens:
     bare_formulas: bool
 
     def tokens(self, document: Mapping[str, Any]) -> list[str]:
-        """List the tokens of a document."""
         return post_tokens(document_or_empty(document, bare_formulas=self.bare_formulas), self.options)
 
     def __call__(self, documents: Sequence[Mapping[str, Any]]) -> list[Read]:
@@ -267,7 +266,6 @@ class BM25Index(SparseIndex):
         return cast("BM25Snapshot", super().snapshot())
 
     def open_snapshot(self) -> BM25Snapshot:
-        """Open the index."""
         snapshot = BM25Snapshot(self.path)
         if self.preset not in (None, snapshot.preset):
             again = f"{self!r}.indexer(mode='overwrite').index(documents)"

@@ -346,17 +346,12 @@ class BM25Scorer(_Weighted, Leaf, Transformer):
 
     Args:
         bm25_index: the index.
-        k1: at least 0; how slowly repetition in a document saturates. ``None`` for the default of the index's preset:
-            .9 for a standard BM25, 2 for ``math``. With TF-IDF 1.2.
-        b: 0 to 1; how much long documents are discounted. ``None`` for the default of the index's preset: .4 for a
-            standard BM25, 1 for ``math``. With TF-IDF .75.
-        query_weights: the weight of a token that occurs ``f`` times in the query: ``f`` (``"linear"``) or ``1 + ln f``
-            (``"log"``), since posts as queries repeat themselves. ``None`` for the default of the index's preset:
-            linear for a standard BM25, log for ``math``. With TF-IDF linear.
-        delta: of BM25+ (Lv and Zhai, CIKM 2011), at least 0, 1 there; ``None`` for BM25.
-        weighting: ``"bm25"``, or ``"tf-idf"`` for Terrier's TF-IDF, the baseline of ARQMath, whose index keeps every
-            word: ``indexer(tokens=TokenOptions(stop_words=False, stem=False))``. One index serves all weightings, since
-            it keeps counts.
+        k1: at least 0; how slowly repetition in a document saturates. ``None`` for the preset's, as all of these.
+        b: 0 to 1; how much long documents are discounted.
+        query_weights: the weight of a token that occurs ``f`` times in the query: ``"linear"``, ``f``, or ``"log"``,
+            ``1 + ln f``.
+        delta: of BM25+, at least 0; ``None`` for BM25.
+        weighting: ``"bm25"`` or ``"tf-idf"``, with other defaults. :class:`BM25Retriever` says more of each option.
 
     Raises:
         ConfigError: an option is out of its range, or TF-IDF has a delta.

@@ -159,7 +159,6 @@ class PostingsBuilder:
 
     @property
     def nbytes(self) -> int:
-        """Estimate the memory of the counts."""
         return _POSTING_BYTES * len(self._counts) + _TERM_BYTES * len(self._seen)
 
     def add(self, tokens: Sequence[str]) -> None:

@@ -179,16 +179,13 @@ class SubExpressions:
         return _united(cls, pieces, terms, numbers, size)
 
     def arrays(self) -> dict[str, Array]:
-        """Return the arrays of a part."""
         return {name: getattr(self, name) for name in _ARRAYS} | text_arrays("label_names", self.label_names)
 
     def label(self, term: int) -> str:
-        """Return the label of a term."""
         name: str = self.label_names[self.labels[term]]
         return name
 
     def operands_of(self, term: int) -> tuple[int, ...]:
-        """Return the operands of a term."""
         return tuple(self.args[self.operands[term] : self.operands[term + 1]].tolist())
 
     @cached_property

@@ -287,7 +287,6 @@ class Piece(NamedTuple):
 
     @property
     def width(self) -> float:
-        """In pixels."""
         return text_width(self.text) if self.drawn is None else self.drawn.width
 
 

@@ -34,7 +34,7 @@ from .atoms import (
     scripted,
     text,
     wildcard,
-    with_prescripts,
+    with_scripts,
 )
 from .converter import ARRAY, SUPER_FIRST
 from .grammar import DIFFERENTIAL, UPRIGHT_DIFFERENTIAL, Unparsed, matched, statement, unread
@@ -118,7 +118,11 @@ def _joined(row: list[Atom], atom: Atom) -> bool:
     """Join a symbol to the one before it (``:=``, dots, ``.5``, scripts before their base), if they belong together."""
     before = row[-1]
     if before.text == "{}" and atom.role == Role.ATOM and atom.text != "{}":
-        row[-1] = with_prescripts(before, atom)
+        for edge, moved in (("a", "c"), ("b", "d")):  # its scripts, from an empty base
+            if edge in before.symbol.kids:
+                atom.symbol.kids[moved] = before.symbol.kids[edge]
+        atom.node = with_scripts(atom.node, *before.scripts)
+        row[-1] = atom
         return True
     if before.symbol.kids:
         return False
@@ -224,7 +228,10 @@ def _scripts(below: bool, above: bool, limits: bool) -> mathml.Rule[Atom]:
         if len(parts) != 1 + below + above:
             return row(element, atoms)
         base = parts[0]
-        super_first = above and _marked(parts[-1], SUPER_FIRST)
+        last = parts[-1].raw if parts[-1].role == Role.ROW else []
+        super_first = above and bool(last) and last[0].text == SUPER_FIRST
+        if super_first:
+            del last[0]
         low = unit(parts[1]) if below else None
         high = unit(parts[-1]) if above else None
         if element.get("accent") == "true" or element.get("accentunder") == "true":
@@ -248,15 +255,6 @@ def _scripts(below: bool, above: bool, limits: bool) -> mathml.Rule[Atom]:
         return scripted(base, low, high, limits=limits, super_first=super_first)
 
     return rule
-
-
-def _marked(atom: Atom, mark: str) -> bool:
-    """Remove the mark of :mod:`.converter` at the beginning of a row; return whether there was one."""
-    row = atom.raw if atom.role == Role.ROW else []
-    found = bool(row) and row[0].text == mark
-    if found:
-        del row[0]
-    return found
 
 
 def _accented(base: Atom, accent: Atom | None, *, under: bool) -> Atom:

@@ -63,20 +63,16 @@ def _differentials(atoms: list[Atom]) -> list[Atom]:
         if atom.role == Role.FUNCTION and (place + 1 == len(atoms) or not atoms[place + 1].items):
             return found + atoms[place:]  # the rest is the function's argument
         before = found[-1] if found else None
-        is_variable = atom.role == Role.ATOM and _begins_with_letter(atom.node)
+        base = atom.node
+        while base.label in ("O!SUB", "O!SUP"):
+            base = base.kids[0]
+        is_variable = atom.role == Role.ATOM and base.label[:2] == "V!"
         if is_variable and before is not None and before.text == "d" and not before.symbol.kids:
             before.text = DIFFERENTIAL if before.node.label == "V!𝑑" else UPRIGHT_DIFFERENTIAL
             found[-1] = Atom(Role.ATOM, Symbol(""), Node("O!differential-d", [atom.node]))
             continue
         found.append(atom)
     return found
-
-
-def _begins_with_letter(node: Node) -> bool:
-    """Whether an operand is a variable, with or without scripts."""
-    while node.label in ("O!SUB", "O!SUP"):
-        node = node.kids[0]
-    return node.label[:2] == "V!"
 
 
 def _factors(atoms: list[Atom]) -> Node:
@@ -447,22 +443,18 @@ def unread(row: list[Atom]) -> tuple[list[Atom], Node]:
         if atom.role == Role.OPEN:
             levels.append([atom])
         elif atom.role == Role.CLOSE and opener and atom.text in _PAIRS[opener]:
-            levels[-2].append(_unread_fence(levels.pop(), atom))
+            inner, last = levels.pop(), atom.symbol.label
+            node = fragments([Node("O!fragments"), *map(_fragment, inner), Node("V!" + last)])
+            symbol = slt.row_of([*(part.symbol for part in inner), Symbol(last)])
+            fence = Atom(Role.FENCE, symbol or Symbol("W!"), node)
+            below, above, super_first = atom.scripts
+            if below is not None or above is not None:
+                fence = scripted(fence, below, above, limits=False, super_first=super_first)
+            levels[-1].append(fence)
         else:
             levels[-1].append(atom)
     parts = [atom for level in levels for atom in level]
     return parts, fragments([Node("O!fragments"), *map(_fragment, parts)])
-
-
-def _unread_fence(inner: list[Atom], closer: Atom) -> Atom:
-    """Make one atom of a matched fence in a row that is not read."""
-    node = fragments([Node("O!fragments"), *map(_fragment, inner), Node("V!" + closer.symbol.label)])
-    symbol = slt.row_of([*(atom.symbol for atom in inner), Symbol(closer.symbol.label)])
-    below, above, super_first = closer.scripts
-    fence = Atom(Role.FENCE, symbol or Symbol("W!"), node)
-    if below is None and above is None:
-        return fence
-    return scripted(fence, below, above, limits=False, super_first=super_first)
 
 
 def _fragment(atom: Atom) -> Node:

@@ -57,14 +57,11 @@ class PayloadBuilder(Protocol):
     """A payload that grows by one expression after another."""
 
     @property
-    def nbytes(self) -> int:
-        """Its memory, approximately."""
+    def nbytes(self) -> int: ...  # its memory, approximately
 
-    def add(self, taken: Any) -> None:
-        """Add what :attr:`Packing.take` has returned for an expression."""
+    def add(self, taken: Any) -> None: ...  # what :attr:`Packing.take` has returned for an expression
 
-    def payload(self) -> Payload:
-        """Return the payload of all expressions."""
+    def payload(self) -> Payload: ...  # of all expressions
 
 
 class CollectingBuilder:
