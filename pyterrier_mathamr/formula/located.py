@@ -119,12 +119,12 @@ def line_trees(tree: FormulaTree) -> list[FormulaTree]:
     Returns:
         The operator tree of each line that can be parsed separately, and has something on both sides of its sign.
     """
-    found = []
+    statements = []
     for line in lines_of(tree.source) if r"\\" in tree.source else ():
         read = trees_of_posts(line, "").opt
         if read is not None and all(parent or read.nodes[child] != "W!" for parent, child, _ in read.edges):
-            found.append(read)  # others continue the line before
-    return found
+            statements.append(read)  # others continue the line before
+    return statements
 
 
 def locate(latex: str, terms: Terms, term: int) -> list[tuple[int, int]]:
@@ -146,8 +146,8 @@ def locate(latex: str, terms: Terms, term: int) -> list[tuple[int, int]]:
     if whole is not None:
         return [whole]
     sides = terms.args[term] if terms.labels[term] in RELATIONS else ()
-    found = [_range_of(latex, tokens, terms, side) for side in sides]
-    return sorted({each for each in found if each is not None})
+    ranges = [_range_of(latex, tokens, terms, side) for side in sides]
+    return sorted({each for each in ranges if each is not None})
 
 
 def find_part(latex: str, identity: tuple[int, int]) -> list[tuple[int, int]]:

@@ -285,7 +285,7 @@ def structures(terms: Terms) -> list[int]:
     Returns:
         A number for each distinct sub-expression of 2 to 64 symbols; operands before operators.
     """
-    found = []
+    structure_hashes = []
     for root in range(len(terms)):
         if not terms.args[root] or terms.sizes[root] > MOST_SYMBOLS:
             continue
@@ -299,8 +299,8 @@ def structures(terms: Terms) -> list[int]:
                 args = tuple(sorted(args, key=terms.shapes.__getitem__))
             written.append(f"{label}\x1f{len(args)}")
             stack += reversed(args)
-        found.append(_hashed("\x1e".join(written), []))
-    return found
+        structure_hashes.append(_hashed("\x1e".join(written), []))
+    return structure_hashes
 
 
 def parts(terms: Terms) -> dict[int, Extent]:

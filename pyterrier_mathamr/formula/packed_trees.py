@@ -70,8 +70,8 @@ class PackedTrees:
     @property
     def sizes(self) -> Rows:
         """The number of nodes of each tree: int64 ``[x]``."""
-        found: Rows = np.diff(self.offsets)
-        return found
+        sizes: Rows = np.diff(self.offsets)
+        return sizes
 
     @property
     def owners(self) -> Rows:

@@ -323,7 +323,7 @@ class BM25Snapshot(Snapshot):
     def weights(self, weighting: Weighting) -> PostingWeights:
         """Return the weights of postings; the last weights are cached."""
         weighting = weighting._replace(query_weights="linear")  # on which the weights of postings do not depend
-        found = self._weights
-        if found is None or found.weighting != weighting:
-            found = self._weights = PostingWeights(weighting, self.postings)
-        return found
+        cached = self._weights
+        if cached is None or cached.weighting != weighting:
+            cached = self._weights = PostingWeights(weighting, self.postings)
+        return cached

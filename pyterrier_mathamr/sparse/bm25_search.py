@@ -226,7 +226,7 @@ def read_query(row: Mapping[Any, Any], snapshot: BM25Snapshot) -> Query:
     tokens = row.get("query_toks")
     if is_missing(tokens):
         return snapshot.read_query(row)
-    if isinstance(tokens, Mapping) and all(isinstance(name, str) and _FINITE.holds(of) for name, of in tokens.items()):
+    if isinstance(tokens, Mapping) and all(isinstance(name, str) and _FINITE.holds(tokens[name]) for name in tokens):
         return {name: float(weight) for name, weight in tokens.items()}
     reason = f"`query_toks` is {tokens!s:.60}; give a dictionary of tokens of the index, each with a number"
     raise DocumentError(f"topic {row.get('qid', '')!r}", reason)
@@ -334,8 +334,8 @@ class _Weighted:
     def tokens_of(self, query: Query, snapshot: BM25Snapshot | None = None) -> QueryTokens:
         """Weigh the tokens of ``query`` by the counts of ``snapshot``, by default the current state of the index."""
         snapshot = snapshot or self.bm25_index.snapshot()
-        own = (self.weighting, self.k1, self.b, self.query_weights, self.delta)
-        return QueryTokens(snapshot, query, Weighting.of(*own, snapshot.preset))
+        options = (self.weighting, self.k1, self.b, self.query_weights, self.delta)
+        return QueryTokens(snapshot, query, Weighting.of(*options, snapshot.preset))
 
 
 class BM25Scorer(_Weighted, Leaf, Transformer):
@@ -466,12 +466,12 @@ class BM25Retriever(_Weighted, SparseRetriever):
         texts = [query.text.strip() if isinstance(query, MathPost) else query for query in asked]
         blank = [qid for qid, text in zip(queries["qid"], texts, strict=True) if not text]
         warn_of_queries(blank, "blank queries", "Give each a text in `query`, or in `title` and `body`.")
-        found = []
+        rankings = []
         for query in progress(asked, "BM25", "queries", verbose=self.verbose):
             scores = self.tokens_of(query, snapshot).scores()
             matching = np.flatnonzero(scores > 0)
-            found.append(best_first(matching, scores[matching], self.num_results, snapshot.docnos))
-        return ranking_frame(queries, found, docno=snapshot.docnos)
+            rankings.append(best_first(matching, scores[matching], self.num_results, snapshot.docnos))
+        return ranking_frame(queries, rankings, docno=snapshot.docnos)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
         """Explain the contribution of each word and each formula's symbols to the score of a document.

@@ -153,16 +153,16 @@ class PatternSnapshot(ExpressionSnapshot[SubExpressions]):
     @property
     def terms(self) -> StoredTerms:
         """The terms, as unification reads them."""
-        found: StoredTerms = self.caches.setdefault("terms", StoredTerms(self.expressions.payload))
-        return found
+        terms: StoredTerms = self.caches.setdefault("terms", StoredTerms(self.expressions.payload))
+        return terms
 
     @cached_property
     def frequency(self) -> npt.NDArray[np.float64]:
         """How often each expression occurs, on a scale from 0 to 1: float64 ``[x]``."""
         counts = np.zeros(len(self.expressions.payload.symbols))
         np.add.at(counts, self.expressions.numbers, np.diff(self.expressions.owned))
-        found: npt.NDArray[np.float64] = np.minimum(1.0, np.log2(1 + counts) / 12)
-        return found
+        frequency: npt.NDArray[np.float64] = np.minimum(1.0, np.log2(1 + counts) / 12)
+        return frequency
 
 
 def read_pattern(latex: str) -> Terms | None:
@@ -184,7 +184,7 @@ def find_matches(pattern: Terms, terms: StoredTerms, most: int = MOST_STEPS) -> 
 
     Terms with the same letters come first, then whole formulas and statements, then small terms.
     """
-    index, found = terms.of, list[Matched]()
+    index, matches = terms.of, list[Matched]()
     candidates = index.candidates(pattern)
     same = np.isin(candidates, index.candidates(pattern, renamed=False))
     order = np.lexsort((index.weights[candidates], -index.best_places[candidates].astype(np.int64), ~same))
@@ -198,12 +198,12 @@ def find_matches(pattern: Terms, terms: StoredTerms, most: int = MOST_STEPS) -> 
         if substitution is None:
             continue
         renamed = [ours for ours, theirs in substitution.letters.items() if terms.label(theirs) != ours]
-        own = pattern.sizes[pattern.root] - sum(counts[label] for label in substitution.wildcards)
-        kept = 1 - sum(counts[label] for label in renamed) / max(1, own)
+        named = pattern.sizes[pattern.root] - sum(counts[label] for label in substitution.wildcards)
+        kept = 1 - sum(counts[label] for label in renamed) / max(1, named)
         brevity = min(1.0, pattern.sizes[pattern.root] / int(index.weights[term]))
         tier = Tier.INSTANCE if substitution.wildcards else Tier.RENAMED if renamed else Tier.EQUAL
-        found.append(Matched(term, tier, kept, brevity, substitution))
-    return found
+        matches.append(Matched(term, tier, kept, brevity, substitution))
+    return matches
 
 
 class PatternRetriever(FormulaRetriever):
@@ -274,11 +274,11 @@ class PatternRetriever(FormulaRetriever):
         )
         similar = self._search_similar(queries)
         asked = zip(queries["qid"], progress(patterns, self.label, "queries", verbose=self.verbose), strict=True)
-        found = [
+        rankings = [
             list(islice(self.find(pattern, similar.get(str(qid), NONE_SIMILAR)), self.num_results))
             for qid, pattern in asked
         ]
-        return _frame(queries, found, snapshot.terms)
+        return _frame(queries, rankings, snapshot.terms)
 
     def find(self, pattern: Terms | None, similar: SimilarFormulas) -> Iterator[MatchedFormula]:
         """Yield the formulas for one query, the best first, given what another search has found.
@@ -287,10 +287,10 @@ class PatternRetriever(FormulaRetriever):
         """
         snapshot, count, used = self.snapshot(), self.num_results, 0
         scored = _score(snapshot, pattern, similar)
-        while len(found := _best(snapshot, scored, count)) == count:
-            yield from found[used:]
+        while len(formulas := _best(snapshot, scored, count)) == count:
+            yield from formulas[used:]
             used, count = count, 10 * count
-        yield from found[used:]
+        yield from formulas[used:]
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
         """Explain how a formula matches: its tier, its place within the tier, and the substitution.
@@ -348,10 +348,10 @@ class PatternRetriever(FormulaRetriever):
         if self.similar is None:
             return {}
         latex = [with_wildcards(query_formula(row).latex) for row in queries.to_dict("records")]
-        readable = [place for place, of in enumerate(latex) if of]
+        readable = [place for place, text in enumerate(latex) if text]
         asked = queries.assign(latex=latex, query=latex).iloc[readable].reset_index(drop=True)
-        found = self.similar(asked)
-        return {str(qid): SimilarFormulas.of_ranking(of) for qid, of in found.groupby("qid", sort=False)}
+        ranking = self.similar(asked)
+        return {str(qid): SimilarFormulas.of_ranking(group) for qid, group in ranking.groupby("qid", sort=False)}
 
 
 def _score(snapshot: PatternSnapshot, pattern: Terms | None, similar: SimilarFormulas) -> PatternScores:
@@ -445,12 +445,12 @@ def _shares(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.asarray(1.0 / (1.0 + ranks), dtype=np.float64)
 
 
-def _frame(queries: pd.DataFrame, found: list[list[MatchedFormula]], terms: StoredTerms) -> pd.DataFrame:
-    rows = [row for of in found for row in of]
+def _frame(queries: pd.DataFrame, rankings: list[list[MatchedFormula]], terms: StoredTerms) -> pd.DataFrame:
+    rows = [row for formulas in rankings for row in formulas]
     written = {id(row.match): described(terms, row.match) for row in rows}
-    places = [(range(len(of)), np.array([row.score for row in of])) for of in found]
+    places = [(range(len(formulas)), np.array([row.score for row in formulas])) for formulas in rankings]
     texts = {name: [getattr(row, name) for row in rows] for name in ("docno", "post_id", "visual_id")}
-    made = ranking_frame(queries, places, **{name: lambda _, of=of: of for name, of in texts.items()})
+    made = ranking_frame(queries, places, **{name: lambda _, values=values: values for name, values in texts.items()})
     matched, substitutions = ([written[id(row.match)][part] for row in rows] for part in range(2))
     return with_objects(made, tier=[row.tier.words for row in rows], matched=matched, substitution=substitutions)
 

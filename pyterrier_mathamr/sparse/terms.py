@@ -61,8 +61,8 @@ def take_terms(pair: FormulaPair) -> Taken | None:
         return None
     terms = read_terms(pair.opt, line_trees(pair.opt))
     symbols = terms.sizes[terms.root]
-    found = parts(terms)
-    places = [int(found.get(term, -1)) for term in range(len(terms))]
+    extents = parts(terms)
+    places = [int(extents.get(term, -1)) for term in range(len(terms))]
     return Taken(terms.labels, terms.args, terms.shapes, terms.keys, terms.sizes, places, symbols)
 
 
@@ -161,8 +161,8 @@ class SubExpressions:
 
     @classmethod
     def of_part(cls, part: StoredPart) -> Self:
-        found: dict[str, Any] = {name: part[name] for name in _ARRAYS}
-        made = cls(**found, label_names=read_names(part, "label_names"))
+        arrays: dict[str, Any] = {name: part[name] for name in _ARRAYS}
+        made = cls(**arrays, label_names=read_names(part, "label_names"))
         shapes, keys = made.shapes, made.exact
         if bool(np.any((shapes[1:] < shapes[:-1]) | ((shapes[1:] == shapes[:-1]) & (keys[1:] <= keys[:-1])))):
             raise DamagedError(part.path, "its hashes do not ascend")
@@ -191,10 +191,10 @@ class SubExpressions:
     @cached_property
     def best_places(self) -> npt.NDArray[np.uint8]:
         """The greatest place that each term has in any expression: uint8 ``[t]``."""
-        found = np.zeros(len(self.shapes), dtype=np.uint8)
+        best = np.zeros(len(self.shapes), dtype=np.uint8)
         owned = np.flatnonzero(np.diff(self.owners))
-        found[owned] = np.maximum.reduceat(self.places, self.owners[owned]) if len(owned) else 0
-        return found
+        best[owned] = np.maximum.reduceat(self.places, self.owners[owned]) if len(owned) else 0
+        return best
 
     @cached_property
     def by_label(self) -> tuple[Rows, Rows]:
@@ -215,7 +215,7 @@ class SubExpressions:
         whole = matching[pattern.root]
         return np.zeros(0, dtype=np.int64) if whole is None else whole
 
-    def _matching(self, pattern: Terms, term: int, found: Sequence[Rows | None], renamed: bool) -> Rows | None:
+    def _matching(self, pattern: Terms, term: int, matching: Sequence[Rows | None], renamed: bool) -> Rows | None:
         """Find the terms that may match a term of a pattern, from those for its operands; ``None`` is all."""
         label, args = pattern.labels[term], pattern.args[term]
         if is_wildcard(label):
@@ -233,7 +233,7 @@ class SubExpressions:
         takes_more = label in ASSOCIATIVE and any(is_wildcard(pattern.labels[arg]) for arg in args)
         terms = terms[counts >= len(args) if takes_more else counts == len(args)]
         for place, arg in enumerate(args):
-            known = found[arg]
+            known = matching[arg]
             if known is None or not len(terms):
                 continue
             if label[:2] == "U!":
@@ -253,8 +253,8 @@ def _among(values: npt.NDArray[np.int32], ascending: Rows) -> npt.NDArray[np.boo
         neighbors: npt.NDArray[np.bool_] = (values >= ascending[0]) & (values <= ascending[-1])
         return neighbors
     places = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
-    found: npt.NDArray[np.bool_] = ascending[places] == values
-    return found
+    is_among: npt.NDArray[np.bool_] = ascending[places] == values
+    return is_among
 
 
 S = TypeVar("S", bound=SubExpressions)
@@ -336,8 +336,8 @@ def _orders(piece: SubExpressions) -> Array:
     powers = np.ones(int(places.max(initial=0)) + 1, dtype=np.uint64)
     powers[1:] = np.multiply.accumulate(np.full(len(powers) - 1, _ODD, dtype=np.uint64))
     sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(piece.exact[piece.args] * powers[places])])
-    found: Array = sums[piece.operands[1:]] - sums[piece.operands[:-1]]
-    return found
+    orders: Array = sums[piece.operands[1:]] - sums[piece.operands[:-1]]
+    return orders
 
 
 def _closed(piece: SubExpressions, terms: Rows) -> Rows:

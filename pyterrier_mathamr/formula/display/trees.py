@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 import re
+import unicodedata
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyterrier_mathamr._common.drawing import Canvas, TreeNode, paint_tree, palette, placed_tree, shortened, text_width
@@ -32,6 +33,8 @@ TYPES = {
 
 _ESCAPES = {"&comma;": ",", "&quest;": "?", "&lsqb;": "[", "&rsqb;": "]"}
 _ESCAPE = re.compile("|".join(_ESCAPES))
+_ITALIC = (*range(0x1D434, 0x1D468), *range(0x1D6FC, 0x1D715), 0x210E)  # Latin and small Greek letters
+_UPRIGHT = {code: unicodedata.normalize("NFKC", chr(code)) for code in _ITALIC}
 _OPERATORS = {
     "eq": "=", "neq": "≠", "lt": "<", "gt": ">", "leq": "≤", "geq": "≥", "approx": "≈", "equivalent": "≡",
     "plus": "+", "minus": "−", "times": "×", "divide": "÷", "factorial": "!", "root": "√", "infinity": "∞",
@@ -79,16 +82,7 @@ def readable(label: str) -> ReadableLabel:
 
 def _plain(text: str) -> str:
     """Undo the escapes of Tangent-S, and write italic letters upright."""
-    return "".join(map(_upright, _ESCAPE.sub(lambda escape: _ESCAPES[escape[0]], text)))
-
-
-def _upright(sign: str) -> str:
-    code = ord(sign)
-    if 0x1D434 <= code <= 0x1D467:
-        return chr(code - 0x1D434 + (0x41 if code < 0x1D44E else 0x61 - 26))
-    if 0x1D6FC <= code <= 0x1D714:
-        return chr(code - 0x1D6FC + 0x3B1)
-    return "h" if sign == "ℎ" else sign
+    return _ESCAPE.sub(lambda escape: _ESCAPES[escape[0]], text).translate(_UPRIGHT)
 
 
 _LARGEST = 400  # nodes; a larger tree is shown as text

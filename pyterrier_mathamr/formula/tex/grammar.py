@@ -58,21 +58,21 @@ def product(atoms: list[Atom]) -> Node:
 
 def _differentials(atoms: list[Atom]) -> list[Atom]:
     """Read ``d`` and the variable after it, below an integral, as a differential."""
-    found: list[Atom] = []
+    operands: list[Atom] = []
     for place, atom in enumerate(atoms):
         if atom.role == Role.FUNCTION and (place + 1 == len(atoms) or not atoms[place + 1].items):
-            return found + atoms[place:]  # the rest is the function's argument
-        before = found[-1] if found else None
+            return operands + atoms[place:]  # the rest is the function's argument
+        before = operands[-1] if operands else None
         base = atom.node
         while base.label in ("O!SUB", "O!SUP"):
             base = base.kids[0]
         is_variable = atom.role == Role.ATOM and base.label[:2] == "V!"
         if is_variable and before is not None and before.text == "d" and not before.symbol.kids:
             before.text = DIFFERENTIAL if before.node.label == "V!𝑑" else UPRIGHT_DIFFERENTIAL
-            found[-1] = Atom(Role.ATOM, Symbol(""), Node("O!differential-d", [atom.node]))
+            operands[-1] = Atom(Role.ATOM, Symbol(""), Node("O!differential-d", [atom.node]))
             continue
-        found.append(atom)
-    return found
+        operands.append(atom)
+    return operands
 
 
 def _factors(atoms: list[Atom]) -> Node:

@@ -113,7 +113,7 @@ def formula_trees(
     ids = sorted({formula.id for formula in formulas if formula.id})
     official = store.get_many(ids) if store is not None else {}
     of_posts = [""] * len(formulas) if macros is None else macros
-    found: list[FormulaPair] = []
+    pairs: list[FormulaPair] = []
     for defined, of_post in groupby(zip(formulas, of_posts, strict=True), key=itemgetter(1)):
         with one_text():
             for formula, _ in of_post:
@@ -121,8 +121,8 @@ def formula_trees(
                 if pair.slt is None or pair.opt is None:
                     made = trees_of_posts(formula.latex, defined)
                     pair = FormulaPair(slt=pair.slt or made.slt, opt=pair.opt or made.opt)
-                found.append(pair)
-    return found
+                pairs.append(pair)
+    return pairs
 
 
 class Expression(NamedTuple):
@@ -176,18 +176,18 @@ class ReadPosts:
             formulas += [(formula, row["docno"], source) for formula in of_post]
         trees = formula_trees((formula for formula, _, _ in formulas), self.store, macros)
         taken: dict[Key, Any] = {}
-        found = []
+        expressions = []
         for (formula, post_id, source), pair in zip(formulas, trees, strict=True):
             if pair.slt is None and pair.opt is None:
-                found.append(Expression(formula, post_id, source, None, None, ()))
+                expressions.append(Expression(formula, post_id, source, None, None, ()))
                 continue
             with gathered() as problems:
                 report_unknown_commands(post_id, formula.latex, pair)
             key = digests(pair)
             if key not in taken:
                 taken[key] = None if key in known else self.take(pair)
-            found.append(Expression(formula, post_id, source, key, taken[key], tuple(problems)))
-        return Read(posts.posts, posts.done, found, None)
+            expressions.append(Expression(formula, post_id, source, key, taken[key], tuple(problems)))
+        return Read(posts.posts, posts.done, expressions, None)
 
 
 class ExpressionIndexer(sparse.SparseIndexer):
@@ -345,29 +345,33 @@ class Growing:
             read.heard.repeat()
         self.posts += read.posts
         self.seen += len(read.found)
-        ids = [of.formula.id for of in read.found]
+        ids = [expression.formula.id for expression in read.found]
         for name, row in zip(ids, self._job.done.look_up(ids).tolist(), strict=True):
             if row >= 0 and not self._came[row]:  # an earlier run stored it from a post with another content
                 raise self._job.changed(name)
         stored = self._job.look_up(ids).tolist()
-        new = [of for of, row in zip(read.found, stored, strict=True) if row < 0 and of.formula.id not in self._rows]
+        new = [
+            expression
+            for expression, row in zip(read.found, stored, strict=True)
+            if row < 0 and expression.formula.id not in self._rows
+        ]
         visual_ids = self._by.visual_ids
         if visual_ids is None:
             store = self._by.store
-            visual_ids = {} if store is None else store.visual_ids([of.formula.id for of in new])
-        for of in new:
-            name = of.formula.id
-            if of.key is None:
+            visual_ids = {} if store is None else store.visual_ids([expression.formula.id for expression in new])
+        for expression in new:
+            name = expression.formula.id
+            if expression.key is None:
                 self.without += 1
                 if self.without <= _SHOWN:
-                    self.first_without.append(f"{name} “{of.formula.latex[:_EXCERPT]}”")
+                    self.first_without.append(f"{name} “{expression.formula.latex[:_EXCERPT]}”")
             elif name not in self._rows:  # else it came before in its batch
-                for problem in of.problems:
+                for problem in expression.problems:
                     report_problem(*problem)
-                if of.key not in self.numbers:
-                    self._payload.add(of.taken)
-                number = self.numbers.setdefault(of.key, len(self.numbers))
-                self._rows[name] = (number, of.post_id, str(visual_ids.get(name, "")), of.source)
+                if expression.key not in self.numbers:
+                    self._payload.add(expression.taken)
+                number = self.numbers.setdefault(expression.key, len(self.numbers))
+                self._rows[name] = (number, expression.post_id, str(visual_ids.get(name, "")), expression.source)
         if self._payload.nbytes + _FORMULA_BYTES * len(self._rows) >= sparse.PART_BYTES:
             self.write()
 

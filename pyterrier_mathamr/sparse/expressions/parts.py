@@ -168,10 +168,10 @@ class Expressions(Generic[P]):
 
 def keys_of(part: StoredPart) -> Array:
     """The digests of a part's expressions: bytes ``[x]``, ascending."""
-    found = np.ascontiguousarray(part["keys"]).view(f"S{KEY_BYTES}").reshape(-1)
-    if bool(np.any(found[1:] <= found[:-1])):
+    keys = np.ascontiguousarray(part["keys"]).view(f"S{KEY_BYTES}").reshape(-1)
+    if bool(np.any(keys[1:] <= keys[:-1])):
         raise DamagedError(part.path, "its keys do not ascend")
-    return found
+    return keys
 
 
 def unite(
@@ -258,8 +258,8 @@ class Formulas(Generic[P]):
 def content_of(pieces: Sequence[Formulas[P]], folder: Path | None = None) -> Content:
     """Make one part of some formulas; it does not depend on how they are cut into pieces."""
     owning = [np.zeros(len(piece.keys), dtype=np.bool_) for piece in pieces]
-    for own, piece in zip(owning, pieces, strict=True):
-        own[piece.expressions] = True
+    for owns, piece in zip(owning, pieces, strict=True):
+        owns[piece.expressions] = True
     keys, numbers = unite([piece.keys for piece in pieces], owning, folder)
     ascending = [_numbered(piece, number, folder) for piece, number in zip(pieces, numbers, strict=True)]
     payload = combine_payloads([piece.payload for piece in pieces], numbers, len(keys), folder)
@@ -270,14 +270,14 @@ def content_of(pieces: Sequence[Formulas[P]], folder: Path | None = None) -> Con
     for first in range(0, len(keys), BLOCK):
         last = min(first + BLOCK, len(keys))
         some = [piece.between(first, last) for piece in ascending]
-        of = np.concatenate([piece.expressions for piece in some]) - first
+        expressions = np.concatenate([piece.expressions for piece in some]) - first
         joined = {name: Texts.joined([piece.texts[name] for piece in some]) for name in _TEXTS}
-        order = _order(of, joined["ids"])
+        order = _order(expressions, joined["ids"])
         for name, builder in texts.items():
             builder.add(joined[name].take(order))
         sources.append(np.concatenate([piece.sources for piece in some])[order])
-        owned.append(end + np.cumsum(np.bincount(of, minlength=last - first)))
-        end += len(of)
+        owned.append(end + np.cumsum(np.bincount(expressions, minlength=last - first)))
+        end += len(expressions)
     arrays = {
         **payload.arrays(),
         **texts["post_ids"].texts().arrays("post_ids"),
