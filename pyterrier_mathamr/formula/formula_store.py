@@ -137,7 +137,8 @@ def read_formula_table(path: str | Path) -> Iterator[FormulaRow]:
     """
     path = Path(path)
     csv.field_size_limit(max(csv.field_size_limit(), _LARGEST_CELL))  # a limit of the process: raised, never lowered
-    options: dict[str, Any] = {"encoding": "utf-8-sig", "errors": "replace", "newline": ""}  # one cell ends no build
+    # an invalid byte becomes U+FFFD, so that one cell cannot end a long build
+    options: dict[str, Any] = {"encoding": "utf-8-sig", "errors": "replace", "newline": ""}
     with gzip.open(path, "rt", **options) if path.suffix == ".gz" else path.open(**options) as file:
         reader = csv.reader(file, delimiter="\t", quotechar='"')
         try:

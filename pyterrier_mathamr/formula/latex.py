@@ -62,7 +62,7 @@ def opt_from_latex(
         chains: with ``"shared"`` the middle operand of ``a<b<c`` belongs to both relations; see
             :func:`opt_from_mathml`.
         applications: with ``"function"`` ``f(x)`` is the function ``F!𝑓`` of ``x``, for the letters of
-            :data:`~.opt.applications.FUNCTION_LETTERS` directly before parentheses; a product otherwise.
+            :data:`~.opt.FUNCTION_LETTERS` directly before parentheses; a product otherwise.
         lines: ``"all"`` reads a derivation in lines as the sequence of its statements, ``O!form-seq``; a line that
             begins with a relation continues the one before. Otherwise only its first cell is read.
 

@@ -183,7 +183,8 @@ def applied(nodes: list[Node]) -> Node:
         content = [node for node in operands if node.label != DEGREE]
         degrees = [node.kids[0] for node in operands if node.label == DEGREE and node.kids]
         operands = [content[0] if content else Node("W!"), degrees[0] if degrees else Node("N!2")]
-    return _halved(Node(operator.label, operands))
+    node = Node(operator.label, operands)
+    return _halved(node) if len(operands) > _MOST else node
 
 
 def _last_operand(relation: Node) -> Node:

@@ -104,7 +104,7 @@ class FormulaTree:
         slt, children = self.is_slt, self.children()
         order = children  # in which a subtree is searched
         if slt:
-            order = [sorted(below, key=lambda edge: _PUSHED[edge[0]]) for below in children]
+            order = [sorted(kids, key=lambda kid: _PUSHED[kid[0]]) if len(kids) > 1 else kids for kids in children]
         pairs: list[SymbolPair] = []
         stack = [(0, _Place(), iter(children[0]))] if self.nodes else []
         while stack:

@@ -361,6 +361,7 @@ def to_mathml(latex: str) -> str:
 
 
 def _convert(latex: str) -> str:
+    """Convert on the stack of this thread."""
     source: str = _LOCAL.converter.convert_with_local_state(latex, displaystyle=True)
     return source.replace(*_APPLY)
 
