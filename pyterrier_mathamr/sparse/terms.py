@@ -207,6 +207,11 @@ class SubExpressions:
         """The number of each label."""
         return {name: number for number, name in enumerate(self.label_names)}
 
+    def of_shape(self, shape: int) -> tuple[int, int]:
+        """Return the first term of a shape, and the one after its last."""
+        first, last = (int(np.searchsorted(self.shapes, np.uint64(shape), side)) for side in ("left", "right"))
+        return first, last
+
     def candidates(self, pattern: Terms, *, renamed: bool = True) -> Rows:
         """Find the terms that may match a pattern, ascending; all of them, or only with the same letters."""
         matching: list[Rows | None] = []
@@ -221,8 +226,7 @@ class SubExpressions:
         if is_wildcard(label):
             return None
         if not pattern.is_open[term]:
-            shape = np.uint64(pattern.shapes[term])
-            terms = np.arange(*(np.searchsorted(self.shapes, shape, side) for side in ("left", "right")))
+            terms = np.arange(*self.of_shape(pattern.shapes[term]))
             return terms if renamed else terms[self.exact[terms] == np.uint64(pattern.keys[term])]
         number = self.label_numbers.get(label)
         if number is None:

@@ -31,7 +31,7 @@ from pyterrier_mathamr.sparse.texts import read_texts
 from pyterrier_mathamr.store import Kind, Rows, Snapshot
 
 from .indexer import ExpressionIndexer, Packing, formula_trees
-from .parts import Expressions, P
+from .parts import KEY_BYTES, Expressions, P, digests, expression_key, keys_of
 
 _AT_ONCE = 4096
 
@@ -50,6 +50,12 @@ class ExpressionSnapshot(Snapshot, Generic[P]):
     def expressions(self) -> Expressions[P]:
         """The expressions and their formulas."""
         return Expressions.of_parts(self.parts, self._payload)
+
+    def holds(self, pair: FormulaPair) -> bool:
+        """Whether a formula with these trees is among them, or was before it was deleted."""
+        key = np.frombuffer(expression_key(digests(pair)), dtype=f"S{KEY_BYTES}")[0]
+        places = ((keys, int(np.searchsorted(keys, key))) for keys in map(keys_of, self.parts))
+        return any(place < len(keys) and keys[place] == key for keys, place in places)
 
     def expressions_of(self, formula_ids: Sequence[str]) -> Rows:
         """Look up the expression of each formula: int64 ``[ids]``."""
