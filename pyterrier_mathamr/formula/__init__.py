@@ -2,12 +2,12 @@
 
 ::
 
-    Presentation MathML ──mathml, slt ──▶ SLT ┐                      formula_store  official trees by id,
-    Content MathML      ──mathml, opt ──▶ OPT ├─▶ tree: FormulaTree                 from the official `tables`
+    Presentation MathML ──mathml, slt ──▶ SLT ┐                      formula_store  official tables; trees by id
+    Content MathML      ──mathml, opt ──▶ OPT ├─▶ tree: FormulaTree
     LaTeX ──latex, tex/──▶ both trees         ┘                      display/       formulas and trees for people
 
     packed_trees: many trees in a few arrays
-    matching:     sub-expressions, equal up to renaming or instances of a pattern; `writing` and `located`, in LaTeX
+    matching:     sub-expressions, equal up to renaming or instances of a pattern; `located`: in LaTeX
 
 ``tex/`` is a third of this room: the official trees are LaTeXML's, and no library for Python reads LaTeX as it does.
 """

@@ -1,4 +1,6 @@
+from .formula_store import FormulaRow as FormulaRow
 from .formula_store import FormulaStore as FormulaStore
+from .formula_store import read_formula_table as read_formula_table
 from .latex import opt_from_latex as opt_from_latex
 from .latex import report_unknown_commands as report_unknown_commands
 from .latex import slt_from_latex as slt_from_latex
@@ -7,10 +9,8 @@ from .latex import trees_of_posts as trees_of_posts
 from .opt import RELATIONS as RELATIONS
 from .opt import opt_from_mathml as opt_from_mathml
 from .slt import slt_from_mathml as slt_from_mathml
-from .tables import FormulaRow as FormulaRow
-from .tables import read_formula_table as read_formula_table
+from .tex.converter import definitions as definitions
 from .tex.converter import one_text as one_text
-from .tex.source import definitions as definitions
 from .tree import FormulaError as FormulaError
 from .tree import FormulaPair as FormulaPair
 from .tree import FormulaTree as FormulaTree

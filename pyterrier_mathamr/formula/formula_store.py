@@ -1,4 +1,10 @@
-"""`FormulaStore`: the official trees of a collection by formula id, an artifact of one SQLite file.
+"""The official formulas of a collection: ARQMath's tables, and `FormulaStore`, their trees by formula id in SQLite.
+
+A table has one row for each formula, in LaTeX, Presentation MathML or Content MathML. There are two forms, both
+tab-separated with a header line and quoted like CSV, plain or gzipped:
+
+* of the collection (release v3): ``id post_id thread_id type comment_id old_visual_id visual_id issue formula``
+* of the topics: ``id topic_id thread_id type formula`` (in 2020 the last column is named ``slt`` or ``opt``)
 
 A tree that many formulas share is stored once, under a number made from its digest::
 
@@ -14,7 +20,7 @@ A tree's number is a digest, so the next tree belongs anywhere in the table of t
 rewrite a page of that table, so a longer table would cost more. So a build appends them to the tables of a
 second file, each for a range of numbers, and when all have come it sorts one range after the other in bounded memory::
 
-    rows ──NewTrees──▶ tree_0 … tree_63, appended ──move_trees──▶ tree, appended in ascending order, each once
+    rows ──NewTrees──▶ tree_0 … tree_63, appended ──_move_trees──▶ tree, appended in ascending order, each once
 
 The trees of a step are on the disk before its rows are. A build that is killed in between appends them again, which
 does no harm. Trees move a range in one transaction, so the largest number that has arrived shows where to continue.
@@ -22,18 +28,20 @@ does no harm. Trees move a range in one transaction, so the largest number that 
 
 from __future__ import annotations
 
+import csv
+import gzip
 import hashlib
 import sqlite3
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.feedback import count_lines, progress
 from pyterrier_mathamr._common.ids import as_id
 from pyterrier_mathamr._common.running.processes import Executor, Processes
 from pyterrier_mathamr._common.types import FormulaId
@@ -64,8 +72,11 @@ from pyterrier_mathamr.store.sqlite import (
 
 from .opt import opt_from_mathml
 from .slt import slt_from_mathml
-from .tables import FormulaRow, count_rows, read_formula_table
 from .tree import FormulaError, FormulaPair, FormulaTree
+
+_FORMULA_COLUMNS = ("formula", "latex", "slt", "opt")
+_POST_COLUMNS = ("post_id", "topic_id")
+_LARGEST_CELL = 64 << 20  # characters; Python's own limit of 131,072 is below some official cells
 
 FILE = "formulas.sqlite"
 KIND = Kind(
@@ -84,6 +95,72 @@ SCHEMA = (
 
 NUMBER_BITS = 63
 _UNIT, _FIELD = "\x1f", "\x1e"  # between labels, between parts: neither can occur in XML
+
+
+class FormulaRow(NamedTuple):
+    """One row of a formula table; all fields are text, an absent one is the empty string.
+
+    Attributes:
+        id: the formula.
+        post_id: its post; in a table of topics the topic's number (``A.301``).
+        thread_id: the question of the post's thread.
+        type: of the post, such as ``answer`` or ``comment``.
+        visual_id: the id that formulas of the same appearance share.
+        formula: LaTeX or MathML, by the kind of the table.
+    """
+
+    id: FormulaId
+    post_id: str
+    thread_id: str
+    type: str
+    visual_id: str
+    formula: str
+
+
+def count_rows(path: Path) -> int:
+    """Count the rows of a table by its lines: at least as many, as a cell can have several."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        return count_lines(cast("IO[bytes]", file)) - 1
+
+
+def read_formula_table(path: str | Path) -> Iterator[FormulaRow]:
+    """Read a formula table row by row, in constant memory.
+
+    Args:
+        path: a ``.tsv`` or ``.tsv.gz`` file of one of the two forms.
+
+    Yields:
+        The rows in order. A row with too few or too many columns is skipped with a warning that names file and line.
+
+    Raises:
+        FormulaError: the header, the quoting or the compression is broken; names file and line.
+    """
+    path = Path(path)
+    csv.field_size_limit(max(csv.field_size_limit(), _LARGEST_CELL))  # a limit of the process: raised, never lowered
+    # an invalid byte becomes U+FFFD, so that one cell cannot end a long build
+    options: dict[str, Any] = {"encoding": "utf-8-sig", "errors": "replace", "newline": ""}
+    with gzip.open(path, "rt", **options) if path.suffix == ".gz" else path.open(**options) as file:
+        reader = csv.reader(file, delimiter="\t", quotechar='"')
+        try:
+            header = next(reader, [])
+            column = {name.strip().lower(): i for i, name in enumerate(header)}
+            formula = next((column[name] for name in _FORMULA_COLUMNS if name in column), None)
+            if formula is None or "id" not in column:
+                names = ", ".join(header) or "nothing"
+                raise FormulaError(f"{path}:1: not a formula table: needs columns id and formula, has {names}")
+            width = len(header)  # also the column of a field that the table does not have
+            post = next((column[name] for name in _POST_COLUMNS if name in column), width)
+            others = (column.get(name, width) for name in ("thread_id", "type", "visual_id"))
+            fields = itemgetter(column["id"], post, *others, formula)
+            for cells in reader:
+                if len(cells) == width:
+                    cells.append("")
+                    yield FormulaRow._make(fields(cells))
+                elif cells:
+                    message = f"{path}:{reader.line_num}: {len(cells)} columns instead of {width}; row skipped"
+                    warnings.warn(message, MathAMRWarning, stacklevel=2)
+        except (csv.Error, EOFError, OSError) as error:
+            raise FormulaError(f"{path}:{reader.line_num + 1}: {error}") from error
 
 
 def encode(tree: FormulaTree) -> bytes:
@@ -130,17 +207,16 @@ class StoreFile(SqliteFile):
         for batch in in_batches(dict.fromkeys(ids)):
             keys = {fid: sqlite_id(fid) for fid in batch}
             query = "SELECT id, slt, opt, visual_id FROM formula WHERE id IN ({})"
-            found = {row[0]: row[1:] for row in self.query(query, [*keys.values()])}
+            stored = {row[0]: row[1:] for row in self.query(query, [*keys.values()])}
             for fid, key in keys.items():
-                if key in found:
-                    slt, opt, visual = found[key]
+                if key in stored:
+                    slt, opt, visual = stored[key]
                     try:
                         yield fid, optional_number(slt), optional_number(opt), "" if visual is None else id_text(visual)
                     except ValueError as error:
                         raise self._damaged(fid) from error
 
     def trees(self, wanted: Mapping[int, FormulaId]) -> dict[int | None, FormulaTree]:
-        """Look up trees by number."""
         trees: dict[int | None, FormulaTree] = {}
         for batch in in_batches(sorted(wanted)):
             bodies = dict(self.query("SELECT number, body FROM tree WHERE number IN ({})", batch))
@@ -155,11 +231,78 @@ class StoreFile(SqliteFile):
         return DamagedError(self.path, f"the data of formula {formula!r:.80} is damaged")
 
 
+BATCH = 500
+"""Rows of a batch: about 50 ms of work and 1 MB of MathML."""
+
 _RANGES = 64  # of the collection's 20 million trees some 40 MB each, which are sorted in memory
 _SHIFT = NUMBER_BITS - (_RANGES.bit_length() - 1)
 _REMEMBERED = 200_000  # texts whose tree's number is kept, 200 bytes each: half of all formulas are ones like ``x``
+_STEP = 20_000  # rows of one transaction, which an interrupted build loses
+_TREES = "trees.sqlite"
+_LAYOUT = {"layout": "staged trees"}  # of unfinished work: that of a release with another one is never continued
 
-Converter = Callable[[str], FormulaTree]
+# The first row of an id wins; the other kind of table adds its tree to the same row.
+_UPSERT = """
+INSERT INTO formula (id, {column}, visual_id) VALUES (?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET {column} = coalesce({column}, excluded.{column}),
+                               visual_id = coalesce(visual_id, excluded.visual_id)
+"""
+
+
+class RowBatch(NamedTuple):
+    """Neighboring rows of the table at a place among all tables, which fills a column; none after the last ones."""
+
+    place: int
+    column: str
+    rows: list[FormulaRow]
+
+
+class NumberedTrees(NamedTuple):
+    """The trees of a batch of rows."""
+
+    place: int  # the number of the table
+    column: str  # the column that the table fills
+    formulas: list[tuple[SqliteId, int | None, SqliteId | None]]  # id, number of the tree, visual id of each row
+    trees: dict[int, bytes]  # by number; without trees that the worker returned before and still remembers
+    failed: int  # the number of rows whose MathML has no tree
+
+
+class NewTrees:
+    """Work of a batch: its trees and their numbers. It remembers the numbers of MathML that it has read."""
+
+    def __init__(self) -> None:
+        self._recent: dict[bytes, int] = {}
+        self._before: dict[bytes, int] = {}
+
+    def __call__(self, batch: RowBatch) -> NumberedTrees:
+        """Number the trees of some rows; an empty cell (0.4% of the official ones) has no tree."""
+        formulas: list[tuple[SqliteId, int | None, SqliteId | None]] = []
+        trees: dict[int, bytes] = {}
+        failed = 0
+        for row in batch.rows:
+            number = None
+            if row.formula.strip():
+                try:
+                    number = self._number(row.formula, batch.column, trees)
+                except FormulaError:
+                    failed += 1
+            formulas.append((sqlite_id(row.id), number, sqlite_id(row.visual_id) if row.visual_id else None))
+        return NumberedTrees(batch.place, batch.column, formulas, trees, failed)
+
+    def _number(self, mathml: str, column: str, trees: dict[int, bytes]) -> int:
+        """Return the number of a tree, which is added to ``trees`` unless it is remembered."""
+        key = hashlib.blake2b((column + mathml).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        number = self._recent.get(key)
+        if number is None:
+            number = self._before.get(key)
+            if number is None:
+                body = encode(slt_from_mathml(mathml) if column == "slt" else opt_from_mathml(mathml))
+                number = tree_number(body)
+                trees[number] = body
+            if len(self._recent) >= _REMEMBERED:  # forget trees that did not recur since the last time
+                self._recent, self._before = {}, self._recent
+            self._recent[key] = number
+        return number
 
 
 class Staging:
@@ -175,20 +318,18 @@ class Staging:
         self._connection = sqlite3.connect(path)
         try:
             with unchanged(path):
-                self._begin(new)
+                self._connection.execute("PRAGMA synchronous = NORMAL")
+                with self._connection as connection:
+                    if new:
+                        connection.execute("BEGIN")
+                        for number in range(_RANGES):
+                            columns = "(number INTEGER NOT NULL, body BLOB NOT NULL)"
+                            connection.execute(f"CREATE TABLE tree_{number} {columns}")
+                    if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (_RANGES,):
+                        raise sqlite3.DatabaseError("other tables")
         except BaseException:
             self.close()
             raise
-
-    def _begin(self, new: bool) -> None:
-        self._connection.execute("PRAGMA synchronous = NORMAL")
-        with self._connection as connection:
-            if new:
-                connection.execute("BEGIN")
-                for number in range(_RANGES):
-                    connection.execute(f"CREATE TABLE tree_{number} (number INTEGER NOT NULL, body BLOB NOT NULL)")
-            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (_RANGES,):
-                raise sqlite3.DatabaseError("other tables")
 
     def add(self, bodies: dict[int, bytes]) -> None:
         """Append trees, durably."""
@@ -200,171 +341,27 @@ class Staging:
                 connection.executemany(f"INSERT INTO tree_{which} VALUES (?, ?)", rows)
 
     def close(self) -> None:
-        """Close the file."""
         self._connection.close()
 
 
-class NewTrees:
-    """Numbers the trees of one kind, and collects the trees that are not staged yet."""
-
-    def __init__(self, convert: Converter) -> None:
-        self._convert = convert
-        self._bodies: dict[int, bytes] = {}
-        self._recent: dict[bytes, int] = {}
-        self._before: dict[bytes, int] = {}
-
-    def number(self, mathml: str) -> int:
-        """Return the number of a tree."""
-        key = hashlib.blake2b(mathml.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        number = self._recent.get(key)
-        if number is None:
-            number = self._before.get(key)
-            if number is None:
-                body = encode(self._convert(mathml))
-                number = tree_number(body)
-                self._bodies[number] = body
-            if len(self._recent) >= _REMEMBERED // 2:  # forget trees that did not recur since the last time
-                self._recent, self._before = {}, self._recent
-            self._recent[key] = number
-        return number
-
-    def take(self) -> dict[int, bytes]:
-        """Return the collected trees by number, and reset."""
-        taken, self._bodies = self._bodies, {}
-        return taken
+def _interleaved(slt_tables: Sequence[Path], opt_tables: Sequence[Path]) -> list[tuple[Path, str]]:
+    """Alternate SLT and OPT tables, so that the rows of one formula are close together in the file."""
+    tables: list[tuple[Path, str]] = []
+    for i in range(max(len(slt_tables), len(opt_tables))):
+        tables += [(table, "slt") for table in slt_tables[i : i + 1]]
+        tables += [(table, "opt") for table in opt_tables[i : i + 1]]
+    return tables
 
 
-def move_trees(connection: sqlite3.Connection, staged: Path, verbose: bool) -> None:
-    """Insert the staged trees that an earlier run has not inserted."""
-    connection.execute("ATTACH ? AS staged", (str(staged),))
-    with unchanged(staged):
-        if (found := connection.execute("PRAGMA staged.quick_check(1)").fetchone()[0]) != "ok":
-            raise sqlite3.DatabaseError(found)
-    last = connection.execute("SELECT max(number) FROM tree").fetchone()[0]
-    ranges = range(0 if last is None else (last >> _SHIFT) + 1, _RANGES)
-    for which in progress(ranges, "sorting trees", "parts", verbose=verbose):
-        with connection:
-            rows = f"SELECT number, body FROM staged.tree_{which} ORDER BY number"
-            connection.execute(f"INSERT OR IGNORE INTO tree (number, body) {rows}")
-
-
-BATCH = 500
-"""Rows of a batch: about 50 ms of work and 1 MB of MathML."""
-
-Formula = tuple[SqliteId, int | None, SqliteId | None]
-"""Its id, the number of its tree and its visual id."""
-
-
-class RestOfTable(NamedTuple):
-    """A table that is not all stored yet: its place among the tables, its column, how many of its rows are in."""
-
-    place: int
-    table: Path
-    column: str
-    rows_done: int
-
-
-class RowBatch(NamedTuple):
-    """Neighboring rows of a table; none after the last ones."""
-
-    place: int
-    column: str
-    rows: list[FormulaRow]
-
-
-class NumberedTrees(NamedTuple):
-    """The trees of a batch of rows.
-
-    Attributes:
-        place: the number of the table.
-        column: the column that the table fills.
-        formulas: the formulas of the rows, in order.
-        trees: by number; without trees that the worker returned before and still remembers.
-        failed: the number of rows whose MathML has no tree.
-    """
-
-    place: int
-    column: str
-    formulas: list[Formula]
-    trees: dict[int, bytes]
-    failed: int
-
-
-def batches(
-    tables: Sequence[RestOfTable], size: int, verbose: bool, note: Callable[[], str] | None = None
-) -> Iterator[RowBatch]:
-    """Read the remaining rows of the tables."""
-    for place, table, column, rows_done in tables:
-        total = count_rows(table) if verbose else None
-        title = f"{column.upper()}, {table.name}"
-        shown = progress(read_formula_table(table), title, "formulas", verbose=verbose, total=total, note=note)
-        rows = islice(shown, rows_done, None)
-        while batch := list(islice(rows, size)):
-            yield RowBatch(place, column, batch)
-        yield RowBatch(place, column, [])
-
-
-@dataclass(frozen=True, eq=False)
-class Numbering:
-    """Work of a batch: its trees and their numbers.
-
-    Attributes:
-        trees: numbers the trees of a column.
-    """
-
-    trees: Mapping[str, NewTrees]
-
-    def __call__(self, batch: RowBatch) -> NumberedTrees:
-        """Number the trees of some rows; an empty cell (0.4% of the official ones) has no tree."""
-        trees, failed = self.trees[batch.column], 0
-        formulas: list[Formula] = []
-        for row in batch.rows:
-            number = None
-            if row.formula.strip():
-                try:
-                    number = trees.number(row.formula)
-                except FormulaError:
-                    failed += 1
-            formulas.append((sqlite_id(row.id), number, sqlite_id(row.visual_id) if row.visual_id else None))
-        return NumberedTrees(batch.place, batch.column, formulas, trees.take(), failed)
-
-
-_STEP = 20_000  # rows of one transaction, which an interrupted build loses
-_TREES = "trees.sqlite"
-_LAYOUT = {"layout": "staged trees"}  # of unfinished work: that of a release with another one is never continued
-
-# The first row of an id wins; the other kind of table adds its tree to the same row.
-_UPSERT = """
-INSERT INTO formula (id, {column}, visual_id) VALUES (?, ?, ?)
-ON CONFLICT (id) DO UPDATE SET {column} = coalesce({column}, excluded.{column}),
-                               visual_id = coalesce(visual_id, excluded.visual_id)
-"""
-
-
-def build_store(
-    store: SqliteArtifact, slt_tables: list[Path], opt_tables: list[Path], executor: Executor, verbose: bool, mode: Mode
-) -> None:
-    """Build a :class:`FormulaStore`; see :meth:`FormulaStore.build`."""
-    tables = _interleave(slt_tables, opt_tables)
-    made_from = {"tables": fingerprint(slt_tables, opt_tables)}
-    with store.job(mode, made_from | _LAYOUT) as job:
-        if not job.done.parts:  # else a build died while publishing it
-            scratch = job.scratch(FILE)
-            with writing(store.path), unchanged(scratch):
-                count = _fill(scratch, job.scratch(_TREES), tables, executor, verbose)
-            job.add(Content(files={FILE: scratch}, count=count))
-        job.commit(made_from, whole=False)
-
-
-def fingerprint(slt_tables: Sequence[Path], opt_tables: Sequence[Path]) -> list[list[object]]:
+def _fingerprint(tables: Sequence[tuple[Path, str]]) -> list[list[object]]:
     """Identify the tables of a store: column, name and content of each, in the order they are read."""
-    found: list[list[object]] = []
-    for table, column in _interleave(slt_tables, opt_tables):
+    prints: list[list[object]] = []
+    for table, column in tables:
         try:
-            found.append([column, table.name, *file_fingerprint(table)])
+            prints.append([column, table.name, *file_fingerprint(table)])
         except OSError as error:
             raise FormulaError(f"{table}:1: {error}") from error
-    return found
+    return prints
 
 
 def _fill(scratch: Path, trees: Path, tables: list[tuple[Path, str]], executor: Executor, verbose: bool) -> int:
@@ -373,43 +370,38 @@ def _fill(scratch: Path, trees: Path, tables: list[tuple[Path, str]], executor: 
         closing(Staging(trees, new=not scratch.exists())) as staging,
         closing(take_up(scratch, SCHEMA, [(place, 0, 0) for place in range(len(tables))])) as connection,
     ):
-        work = Numbering({"slt": NewTrees(slt_from_mathml), "opt": NewTrees(opt_from_mathml)})
-        rest = [
-            RestOfTable(place, tables[place][0], tables[place][1], rows)
-            for place, rows in connection.execute("SELECT place, rows FROM progress WHERE NOT done ORDER BY place")
-        ]
-        with closing(executor.map(work, batches(rest, _batch_size(), verbose, executor.doing))) as numbered:
-            _add_steps(connection, staging, numbered)
-        move_trees(connection, trees, verbose)
+        progressed = connection.execute("SELECT place, rows FROM progress WHERE NOT done ORDER BY place").fetchall()
+        batch_size = min(BATCH, _STEP)
+        unread = _batches(tables, progressed, batch_size, verbose, executor.doing)
+        with closing(executor.map(NewTrees(), unread)) as numbered:
+            step: list[NumberedTrees] = []
+            for batch in numbered:
+                step.append(batch)
+                table_ended = not batch.formulas
+                if table_ended or len(step) == _STEP // batch_size:
+                    with connection:  # one transaction: the step's rows and the progress
+                        state = (_add_step(connection, staging, step), table_ended, batch.place)
+                        connection.execute("UPDATE progress SET rows = rows + ?, done = ? WHERE place = ?", state)
+                    step = []
+        _move_trees(connection, trees, verbose)
         check_integrity(connection)
         return int(connection.execute("SELECT count(*) FROM formula").fetchone()[0])
 
 
-def _interleave(slt_tables: Sequence[Path], opt_tables: Sequence[Path]) -> list[tuple[Path, str]]:
-    """Alternate SLT and OPT tables, so that the rows of one formula are close together in the file."""
-    ordered: list[tuple[Path, str]] = []
-    for i in range(max(len(slt_tables), len(opt_tables))):
-        ordered += [(table, "slt") for table in slt_tables[i : i + 1]]
-        ordered += [(table, "opt") for table in opt_tables[i : i + 1]]
-    return ordered
-
-
-def _add_steps(connection: sqlite3.Connection, staging: Staging, numbered: Iterable[NumberedTrees]) -> None:
-    """Add the remaining rows of all tables, a step at a time."""
-    for step in _steps(numbered):
-        with connection:  # one transaction: the step's rows and the progress
-            progressed = (_add_step(connection, staging, step), not step[-1].formulas, step[0].place)
-            connection.execute("UPDATE progress SET rows = rows + ?, done = ? WHERE place = ?", progressed)
-
-
-def _steps(numbered: Iterable[NumberedTrees]) -> Iterator[list[NumberedTrees]]:
-    """Group batches into steps; the empty batch that ends a table ends a step."""
-    step = []
-    for batch in numbered:
-        step.append(batch)
-        if not batch.formulas or len(step) == _STEP // _batch_size():
-            yield step
-            step = []
+def _batches(
+    tables: Sequence[tuple[Path, str]], progressed: Sequence[tuple[int, int]], size: int, verbose: bool,
+    note: Callable[[], str] | None,
+) -> Iterator[RowBatch]:  # fmt: skip
+    """Read the remaining rows of the tables, of which an earlier run has read some."""
+    for place, rows_done in progressed:
+        table, column = tables[place]
+        total = count_rows(table) if verbose else None
+        title = f"{column.upper()}, {table.name}"
+        shown = progress(read_formula_table(table), title, "formulas", verbose=verbose, total=total, note=note)
+        rows = islice(shown, rows_done, None)
+        while batch := list(islice(rows, size)):
+            yield RowBatch(place, column, batch)
+        yield RowBatch(place, column, [])
 
 
 def _add_step(connection: sqlite3.Connection, staging: Staging, step: Sequence[NumberedTrees]) -> int:
@@ -423,9 +415,18 @@ def _add_step(connection: sqlite3.Connection, staging: Staging, step: Sequence[N
     return len(formulas)
 
 
-def _batch_size() -> int:
-    """Return how many rows are numbered together, at most one step."""
-    return min(BATCH, _STEP)
+def _move_trees(connection: sqlite3.Connection, staged: Path, verbose: bool) -> None:
+    """Insert the staged trees that an earlier run has not inserted."""
+    connection.execute("ATTACH ? AS staged", (str(staged),))
+    with unchanged(staged):
+        if (problem := connection.execute("PRAGMA staged.quick_check(1)").fetchone()[0]) != "ok":
+            raise sqlite3.DatabaseError(problem)
+    last = connection.execute("SELECT max(number) FROM tree").fetchone()[0]
+    ranges = range(0 if last is None else (last >> _SHIFT) + 1, _RANGES)
+    for which in progress(ranges, "sorting trees", "parts", verbose=verbose):
+        with connection:
+            rows = f"SELECT number, body FROM staged.tree_{which} ORDER BY number"
+            connection.execute(f"INSERT OR IGNORE INTO tree (number, body) {rows}")
 
 
 class FormulaStore(SqliteArtifact):
@@ -477,12 +478,20 @@ class FormulaStore(SqliteArtifact):
             FormulaError: a table cannot be read; names file and line.
         """
         store = cls(path)
-        tables = [*map(Path, slt_tables)], [*map(Path, opt_tables)]
+        tables = _interleaved([*map(Path, slt_tables)], [*map(Path, opt_tables)])
         if overwrite:
             store.discard()
-        if not (reuse and store._made_from(*tables)):
-            mode: Mode = "overwrite" if overwrite or reuse else "create"
-            build_store(store, *tables, executor or Processes(1), verbose, mode)
+        if reuse and store._made_from(tables):
+            return store
+        mode: Mode = "overwrite" if overwrite or reuse else "create"
+        made_from, executor = {"tables": _fingerprint(tables)}, executor or Processes(1)
+        with store.job(mode, made_from | _LAYOUT) as job:
+            if not job.done.parts:  # else a build died while publishing it
+                scratch = job.scratch(FILE)
+                with writing(store.path), unchanged(scratch):
+                    count = _fill(scratch, job.scratch(_TREES), tables, executor, verbose)
+                job.add(Content(files={FILE: scratch}, count=count))
+            job.commit(made_from, whole=False)
         return store
 
     def get_many(self, ids: Iterable[FormulaId]) -> dict[FormulaId, FormulaPair]:
@@ -529,9 +538,9 @@ class FormulaStore(SqliteArtifact):
         file: StoreFile = self.snapshot().caches["file"]
         return file
 
-    def _made_from(self, slt_tables: Sequence[Path], opt_tables: Sequence[Path]) -> bool:
+    def _made_from(self, tables: Sequence[tuple[Path, str]]) -> bool:
         """Return whether an openable store of these tables exists."""
         try:
-            return bool(self.snapshot().manifest.details.get("tables") == fingerprint(slt_tables, opt_tables))
+            return bool(self.snapshot().manifest.details.get("tables") == _fingerprint(tables))
         except (NotBuiltError, FormatError, DamagedError):
             return False

@@ -18,10 +18,9 @@ from .opt import Applications, Chains, Lines, check_options, share_operands
 from .opt import tree_of as opt_tree
 from .slt import tree_of as slt_tree
 from .tex.atoms import Atom
-from .tex.converter import presentation
+from .tex.converter import expanded, presentation
 from .tex.elements import LineRules, row, rules
 from .tex.grammar import ANGLES
-from .tex.source import expanded
 from .tree import FormulaError, FormulaPair, FormulaTree
 
 
@@ -63,7 +62,7 @@ def opt_from_latex(
         chains: with ``"shared"`` the middle operand of ``a<b<c`` belongs to both relations; see
             :func:`opt_from_mathml`.
         applications: with ``"function"`` ``f(x)`` is the function ``F!𝑓`` of ``x``, for the letters of
-            :data:`~.opt.applications.FUNCTION_LETTERS` directly before parentheses; a product otherwise.
+            :data:`~.opt.FUNCTION_LETTERS` directly before parentheses; a product otherwise.
         lines: ``"all"`` reads a derivation in lines as the sequence of its statements, ``O!form-seq``; a line that
             begins with a relation continues the one before. Otherwise only its first cell is read.
 

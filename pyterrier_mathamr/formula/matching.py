@@ -107,15 +107,12 @@ class Terms:
         return len(self.labels)
 
     def label(self, term: int) -> str:
-        """Return the label of a term."""
         return self.labels[term]
 
     def operands(self, term: int) -> tuple[int, ...]:
-        """Return the operands of a term."""
         return self.args[term]
 
     def identity(self, term: int) -> tuple[int, int]:
-        """Return shape and key of a term."""
         return self.shapes[term], self.keys[term]
 
     def add(self, label: str, args: Sequence[int] = ()) -> int:
@@ -160,13 +157,7 @@ def read_terms(tree: FormulaTree, lines: Sequence[FormulaTree] = ()) -> Terms:
         Its terms; time and memory are linear in the nodes of the trees.
     """
     terms = Terms()
-    for each in (*lines, tree):
-        kids = [[child for _, child in below] for below in each.children()]
-        read = _Tree(each.nodes, kids, _absorbed(each.nodes, kids), [-1] * len(kids))
-        for node in range(len(kids) - 1, -1, -1):
-            if not read.inner[node]:
-                read.made[node] = _term(terms, read, node)
-        terms.lines.append(read.made[0])
+    terms.lines = [_TreeReader(terms, each).root() for each in (*lines, tree)]
     terms.root = terms.lines.pop()
     return terms
 
@@ -179,100 +170,103 @@ def with_wildcards(latex: str) -> str:
     return _QUESTION.sub(r"\\qvar{\1}", latex)
 
 
-def _absorbed(labels: Sequence[str], kids: Sequence[Sequence[int]]) -> list[bool]:
-    """Find the nodes that are merged into their parent: the same operator, or the relations of a chain."""
-    found = [False] * len(labels)
-    for node, label in enumerate(labels):
-        below = kids[node]
-        if label in _SUMS:
-            for place, kid in enumerate(below):
-                negated = label == "O!minus" and (place or len(below) == 1)
-                found[kid] = labels[kid] in _SUMS and not negated
-        elif label in _PRODUCTS:
-            for kid in below:
-                found[kid] = labels[kid] in _PRODUCTS
-        elif label == CHAIN and _is_chain(labels, kids, node):
-            for kid in below:
-                found[kid] = True
-        elif label == LINES or label in ASSOCIATIVE:
-            for kid in below:
-                chained = label == CHAIN and labels[kid] == CHAIN and _is_chain(labels, kids, kid)
-                found[kid] = labels[kid] == label and not chained
-    return found
+class _TreeReader:
+    """Makes terms of the nodes of one tree, operands before operators.
 
+    Attributes:
+        labels: of the nodes.
+        kids: the children of each.
+        inner: whether each is merged into its parent: the same operator, or a relation of a chain.
+        made: the term of each so far.
+    """
 
-def _is_chain(labels: Sequence[str], kids: Sequence[Sequence[int]], node: int) -> bool:
-    return len(kids[node]) > 1 and all(labels[kid] in RELATIONS and kids[kid] for kid in kids[node])
+    def __init__(self, terms: Terms, tree: FormulaTree) -> None:
+        self.terms, self.labels = terms, tree.nodes
+        self.kids = [[child for _, child in children] for children in tree.children()]
+        self.inner, self.made = [False] * len(self.kids), [-1] * len(self.kids)
+        labels = self.labels
+        for node, label in enumerate(labels):
+            is_chain = label == CHAIN and self._is_chain(node)
+            for place, kid in enumerate(self.kids[node]):
+                if label in _SUMS:
+                    negated = label == "O!minus" and (place or len(self.kids[node]) == 1)
+                    self.inner[kid] = labels[kid] in _SUMS and not negated
+                elif label in _PRODUCTS:
+                    self.inner[kid] = labels[kid] in _PRODUCTS
+                elif is_chain:
+                    self.inner[kid] = True
+                elif label == LINES or label in ASSOCIATIVE:
+                    self.inner[kid] = labels[kid] == label and not (label == CHAIN and self._is_chain(kid))
 
+    def _is_chain(self, node: int) -> bool:
+        kids = self.kids[node]
+        return len(kids) > 1 and all(self.labels[kid] in RELATIONS and self.kids[kid] for kid in kids)
 
-class _Tree(NamedTuple):
-    """A tree that is being read: labels and children of its nodes, which are not terms yet, and the finished terms."""
+    def root(self) -> int:
+        """Make all terms; return that of the root."""
+        for node in range(len(self.kids) - 1, -1, -1):
+            if not self.inner[node]:
+                self.made[node] = self._term(node)
+        return self.made[0]
 
-    labels: Sequence[str]
-    kids: Sequence[Sequence[int]]
-    inner: Sequence[bool]
-    made: list[int]
+    def _term(self, node: int) -> int:
+        """Make the term of a node whose operands are made."""
+        terms, label, kids = self.terms, self.labels[node], self.kids[node]
+        if not kids:
+            return terms.add(label)
+        if label == CHAIN and self.inner[kids[0]] and self.labels[kids[0]] in RELATIONS:
+            return self._chain(kids)
+        if label in _SUMS or label in _PRODUCTS or label == LINES or label in ASSOCIATIVE:
+            args = list(self._operands(node))
+            if label in _SUMS:
+                is_negation, label = label == "O!minus" and len(kids) == 1, SUM
+                if is_negation and len(args) == 1:
+                    return args[0]
+            elif label in _PRODUCTS:
+                label = PRODUCT
+            return args[0] if len(args) == 1 and label in ASSOCIATIVE else terms.add(label, args)
+        args = [self.made[kid] for kid in kids]
+        if label in RELATIONS:
+            return self._relation(label, args)
+        if label == POWER and terms.labels[args[0]] == _E:
+            args[0] = terms.add(_EULER)
+        elif label == INDEX and terms.labels[args[0]] == POWER:
+            base, power = terms.args[args[0]]
+            return terms.add(POWER, (terms.add(INDEX, (base, *args[1:])), power))
+        elif label[:2] == "+!":  # the label records whether a subscript came first
+            label = "+!"
+        return terms.add(label, args)
 
+    def _operands(self, node: int) -> Iterator[int]:
+        """Yield the operands of a flat operator, in the order of writing."""
+        stack = [(node, False)]
+        while stack:
+            at, negated = stack.pop()
+            if at != node and not self.inner[at]:
+                yield self.terms.add(NEGATIVE, (self.made[at],)) if negated else self.made[at]
+                continue
+            kids, minus = self.kids[at], self.labels[at] == "O!minus"
+            stack += [(kid, minus and (place > 0 or len(kids) == 1)) for place, kid in reversed(list(enumerate(kids)))]
 
-def _term(terms: Terms, tree: _Tree, node: int) -> int:
-    """Make the term of a node whose operands are made."""
-    labels, kids, inner, made = tree
-    label, below = labels[node], kids[node]
-    if not below:
-        return terms.add(label)
-    if label == CHAIN and inner[below[0]] and labels[below[0]] in RELATIONS:
-        return _chain(terms, [(labels[kid], [made[operand] for operand in kids[kid]]) for kid in below])
-    if label in _SUMS or label in _PRODUCTS or label == LINES or label in ASSOCIATIVE:
-        args = list(_operands(terms, tree, node))
-        negated = label == "O!minus" and len(below) == 1
-        label = SUM if label in _SUMS else PRODUCT if label in _PRODUCTS else label
-        if label == SUM and negated and len(args) == 1:
-            return args[0]
-        return args[0] if len(args) == 1 and label in ASSOCIATIVE else terms.add(label, args)
-    args = [made[kid] for kid in below]
-    if label in RELATIONS:
-        return _relation(terms, label, args)
-    if label == POWER and terms.labels[args[0]] == _E:
-        args[0] = terms.add(_EULER)
-    elif label == INDEX and terms.labels[args[0]] == POWER:
-        base, power = terms.args[args[0]]
-        return terms.add(POWER, (terms.add(INDEX, (base, *args[1:])), power))
-    elif label[:2] == "+!":  # the label records whether a subscript came first
-        label = "+!"
-    return terms.add(label, args)
+    def _relation(self, label: str, args: Sequence[int]) -> int:
+        if label in _FLIPPED and len(args) == 2:
+            label, args = _FLIPPED[label], args[::-1]
+        return self.terms.add(label, args)
 
-
-def _operands(terms: Terms, tree: _Tree, node: int) -> Iterator[int]:
-    """Yield the operands of a flat operator, in the order of writing."""
-    labels, kids, inner, made = tree
-    stack = [(node, False)]
-    while stack:
-        at, negated = stack.pop()
-        if at != node and not inner[at]:
-            yield terms.add(NEGATIVE, (made[at],)) if negated else made[at]
-            continue
-        below = kids[at]
-        minus = labels[at] == "O!minus"
-        stack += [(kid, minus and (place > 0 or len(below) == 1)) for place, kid in reversed(list(enumerate(below)))]
-
-
-def _relation(terms: Terms, label: str, args: Sequence[int]) -> int:
-    if label in _FLIPPED and len(args) == 2:
-        label, args = _FLIPPED[label], args[::-1]
-    return terms.add(label, args)
-
-
-def _chain(terms: Terms, relations: Sequence[tuple[str, list[int]]]) -> int:
-    """Make the term of ``a=b=c<d``: equations in a row are one, and each other relation has both of its sides."""
-    found: list[tuple[str, list[int]]] = []
-    for label, args in relations:
-        sides = [found[-1][1][-1], *args] if found and len(args) == 1 else list(args)
-        if found and label in _TRANSITIVE and found[-1][0] == label and found[-1][1][-1] == sides[0]:
-            found[-1][1].extend(sides[1:])
-        else:
-            found.append((label, sides))
-    made = [_relation(terms, label, sides) for label, sides in found]
-    return made[0] if len(made) == 1 else terms.add(CHAIN, made)
+    def _chain(self, nodes: Sequence[int]) -> int:
+        """Make the term of ``a=b=c<d``: equations in a row are one, and each other relation has both of its sides."""
+        relations: list[tuple[str, list[int]]] = []
+        for node in nodes:
+            label, sides = self.labels[node], [self.made[operand] for operand in self.kids[node]]
+            before, shared = relations[-1] if relations else ("", [])
+            if shared and len(sides) == 1:
+                sides = [shared[-1], *sides]
+            if label in _TRANSITIVE and before == label and shared[-1] == sides[0]:
+                shared.extend(sides[1:])
+            else:
+                relations.append((label, sides))
+        made = [self._relation(label, sides) for label, sides in relations]
+        return made[0] if len(made) == 1 else self.terms.add(CHAIN, made)
 
 
 MOST_SYMBOLS = 64
@@ -291,23 +285,22 @@ def structures(terms: Terms) -> list[int]:
     Returns:
         A number for each distinct sub-expression of 2 to 64 symbols; operands before operators.
     """
-    return [
-        _structure(terms, term) for term in range(len(terms)) if terms.args[term] and terms.sizes[term] <= MOST_SYMBOLS
-    ]
-
-
-def _structure(terms: Terms, term: int) -> int:
-    numbers, written, stack = dict[str, int](), list[str](), [term]
-    while stack:
-        at = stack.pop()
-        label, args = terms.labels[at], terms.args[at]
-        if is_letter(label):
-            label = f"V!{numbers.setdefault(label, len(numbers))}"
-        if label[:2] == "U!":
-            args = tuple(sorted(args, key=terms.shapes.__getitem__))
-        written.append(f"{label}\x1f{len(args)}")
-        stack += reversed(args)
-    return _hashed("\x1e".join(written), [])
+    structure_hashes = []
+    for root in range(len(terms)):
+        if not terms.args[root] or terms.sizes[root] > MOST_SYMBOLS:
+            continue
+        numbers, written, stack = dict[str, int](), list[str](), [root]
+        while stack:
+            term = stack.pop()
+            label, args = terms.labels[term], terms.args[term]
+            if is_letter(label):
+                label = f"V!{numbers.setdefault(label, len(numbers))}"
+            if label[:2] == "U!":
+                args = tuple(sorted(args, key=terms.shapes.__getitem__))
+            written.append(f"{label}\x1f{len(args)}")
+            stack += reversed(args)
+        structure_hashes.append(_hashed("\x1e".join(written), []))
+    return structure_hashes
 
 
 def parts(terms: Terms) -> dict[int, Extent]:
@@ -319,31 +312,33 @@ def parts(terms: Terms) -> dict[int, Extent]:
     Args:
         terms: of a formula.
     """
-    whole = terms.root
-    found = dict.fromkeys(range(len(terms)), Extent.INSIDE)
-    statements = list(_statements(terms, [whole, *terms.lines]))
+    extents = dict.fromkeys(range(len(terms)), Extent.INSIDE)
+    statements = list(_statements(terms, [terms.root, *terms.lines]))
     stated = frozenset(statements)
     for term in range(len(terms)):
         label, args = terms.labels[term], terms.args[term]
         if len(args) < 3:
             continue
         if label in ASSOCIATIVE:
-            for first, last in _runs(len(args)):
-                run = terms.add(label, args[first:last])
-                found.setdefault(run, Extent.INSIDE)
+            longest = len(args) - 1 if len(args) <= MOST_RUN else _SHORT_RUN
+            for length in range(2, longest + 1):
+                for first in range(len(args) - length + 1):
+                    extents.setdefault(terms.add(label, args[first : first + length]), Extent.INSIDE)
         elif label in _TRANSITIVE:
-            pairs = [terms.add(label, pair) for pair in _pairs(args)]
-            found.update((pair, Extent.INSIDE) for pair in pairs if pair not in found)
-            if term in stated:
-                statements += pairs
+            for second in range(1, len(args)):  # of a long chain, each with the first and with its neighbor
+                for first in range(second) if len(args) <= MOST_RUN else {0, second - 1}:
+                    pair = terms.add(label, (args[first], args[second]))
+                    extents.setdefault(pair, Extent.INSIDE)
+                    if term in stated:
+                        statements.append(pair)
     for term in statements:
         if terms.labels[term] in RELATIONS:
             for side in terms.args[term]:
-                found[side] = max(found[side], Extent.SIDE)
+                extents[side] = max(extents[side], Extent.SIDE)
     for term in statements:
-        found[term] = Extent.STATEMENT
-    found[whole] = Extent.WHOLE
-    return found
+        extents[term] = Extent.STATEMENT
+    extents[terms.root] = Extent.WHOLE
+    return extents
 
 
 def _statements(terms: Terms, stack: list[int]) -> Iterator[int]:
@@ -357,60 +352,36 @@ def _statements(terms: Terms, stack: list[int]) -> Iterator[int]:
             stack += [case for case in terms.args[term] if terms.labels[case] in RELATIONS]
 
 
-def _runs(count: int) -> Iterator[tuple[int, int]]:
-    """List every proper run of at least two consecutive operands."""
-    longest = count - 1 if count <= MOST_RUN else _SHORT_RUN
-    for length in range(2, longest + 1):
-        for first in range(count - length + 1):
-            yield first, first + length
-
-
-def _pairs(args: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """List the pairs of members of a chain; of a long one, each with the first and with its neighbor."""
-    for second in range(1, len(args)):
-        for first in range(second) if len(args) <= MOST_RUN else {0, second - 1}:
-            yield args[first], args[second]
-
-
 def occurrences(terms: Terms, root: int) -> dict[str, int]:
     """Count how often each symbol and each operator occurs in a term."""
     times = [0] * (root + 1)
     times[root] = 1
-    found = dict[str, int]()
+    counts = dict[str, int]()
     for term in range(root, -1, -1):
         for arg in terms.args[term]:
             times[arg] += times[term]
         if times[term]:
-            found[terms.labels[term]] = found.get(terms.labels[term], 0) + times[term]
-    return found
+            counts[terms.labels[term]] = counts.get(terms.labels[term], 0) + times[term]
+    return counts
 
 
 class TermTable(Protocol):
     """Terms that a pattern is unified with; equal terms have the same number."""
 
-    def label(self, term: int) -> str:
-        """Return the label of a term."""
+    def label(self, term: int) -> str: ...
 
-    def operands(self, term: int) -> tuple[int, ...]:
-        """Return its operands, in the order of writing."""
+    def operands(self, term: int) -> tuple[int, ...]: ...  # in the order of writing
 
-    def identity(self, term: int) -> tuple[int, int]:
-        """Return its shape and its key."""
+    def identity(self, term: int) -> tuple[int, int]: ...  # shape and key
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The value of a wildcard: one term, with an empty label, or operands of an operator in any order.
+    """The value of a wildcard: one term, with an empty label, or operands of an operator in any order."""
 
-    Attributes:
-        label: of the operator.
-        terms: ascending.
-        written: in the order of writing.
-    """
-
-    label: str
-    terms: tuple[int, ...]
-    written: tuple[int, ...] = field(compare=False)
+    label: str  # of the operator
+    terms: tuple[int, ...]  # ascending
+    written: tuple[int, ...] = field(compare=False)  # in the order of writing
 
     @classmethod
     def of(cls, label: str, terms: tuple[int, ...]) -> Value:
@@ -419,15 +390,10 @@ class Value:
 
 
 class Substitution(NamedTuple):
-    """The substitution that makes a pattern equal to a term.
+    """The substitution that makes a pattern equal to a term."""
 
-    Attributes:
-        letters: each letter of the pattern, by its label, to the number of a letter.
-        wildcards: each wildcard, by its label, to its value.
-    """
-
-    letters: Mapping[str, int]
-    wildcards: Mapping[str, Value]
+    letters: Mapping[str, int]  # each letter of the pattern, by its label, to the number of a letter
+    wildcards: Mapping[str, Value]  # each wildcard, by its label, to its value
 
 
 class Unified(NamedTuple):
@@ -484,7 +450,9 @@ class _Unification:
                 if steps > most:
                     return Unified(None, steps)
                 ways, length = choices[-1]
-                self._undo(length)
+                while len(self.trail) > length:
+                    table, name = self.trail.pop()
+                    del table[name]
                 try:
                     goal = next(ways)
                 except StopIteration:
@@ -506,7 +474,8 @@ class _Unification:
                 yield rest
             return
         if is_letter(label):
-            if is_letter(terms.label(theirs)) and self._renamed(ours, theirs):
+            binds = is_letter(terms.label(theirs)) and self._bound(self.letters, ours, theirs)
+            if binds and self._bound(self.taken, theirs, ours):  # one to one
                 yield rest
             return
         if not pattern.is_open[ours] and terms.identity(theirs)[0] != pattern.shapes[ours]:
@@ -515,16 +484,14 @@ class _Unification:
             return
         left, right = pattern.args[ours], terms.operands(theirs)
         if label[:2] == "U!" and left:
-            if len(left) == len(right) or (label in ASSOCIATIVE and self._may_take_more(left, right)):
+            may_take_more = label in ASSOCIATIVE and len(left) < len(right)
+            if len(left) == len(right) or (may_take_more and any(is_wildcard(pattern.labels[one]) for one in left)):
                 places = sorted(range(len(left)), key=lambda place: self._rank(left[place]))
                 yield _Goal(tuple(left[place] for place in places), right, label, rest, tuple(places))
         elif len(left) == len(right):
             for one, other in zip(reversed(left), reversed(right), strict=True):
                 rest = _Goal((one,), (other,), "", rest)
             yield rest
-
-    def _may_take_more(self, left: Sequence[int], right: Sequence[int]) -> bool:
-        return len(left) < len(right) and any(is_wildcard(self.pattern.labels[one]) for one in left)
 
     def _rank(self, ours: int) -> tuple[int, int]:
         """Order operands: first operands without wildcards, the largest first, and last plain wildcards."""
@@ -589,10 +556,6 @@ class _Unification:
         label, operands = self.terms.label(term), self.terms.operands(term)
         return Value.of(label, operands) if label in ASSOCIATIVE and operands else Value.of("", (term,))
 
-    def _renamed(self, ours: int, theirs: int) -> bool:
-        """Rename a letter, one to one."""
-        return self._bound(self.letters, ours, theirs) and self._bound(self.taken, theirs, ours)
-
     def _bound(self, table: dict[int, Any], name: int, value: Any) -> bool:
         """Give a name a value, unless it has another."""
         if name in table:
@@ -600,11 +563,6 @@ class _Unification:
         table[name] = value
         self.trail.append((table, name))
         return True
-
-    def _undo(self, length: int) -> None:
-        while len(self.trail) > length:
-            table, name = self.trail.pop()
-            del table[name]
 
 
 def _after(

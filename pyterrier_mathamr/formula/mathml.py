@@ -83,7 +83,12 @@ def parse(source: str) -> etree._Element:
 
 def _parse_broken(text: str, source: str) -> etree._Element:
     """Parse MathML that is not well-formed, with named characters or a bare ``<`` (33 official cells), or too deep."""
-    text = NOT_XML.sub("", _REFERENCE.sub(_allowed, _ENTITY.sub(_unescape, text)))
+
+    def named(entity: re.Match[str]) -> str:
+        """Spell out a named character (``&ApplyFunction;``) that XML does not know."""
+        return entity[0] if entity[1] in _XML_ENTITIES else html5.get(f"{entity[1]};", entity[0])
+
+    text = NOT_XML.sub("", _REFERENCE.sub(_allowed, _ENTITY.sub(named, text)))
     text = _BARE.sub("&lt;", _ATTRIBUTE.sub(lambda match: match[0].replace("<", "&lt;"), text))
     if text.count("</") > _DEEPEST and (root := _parse_deep(text)) is not None:
         return root
@@ -95,12 +100,6 @@ def _parse_broken(text: str, source: str) -> etree._Element:
         raise FormulaError("no MathML", source)
     etree.strip_tags(root, etree.Entity)  # unknown entities
     return root
-
-
-def _unescape(match: re.Match[str]) -> str:
-    """Spell out a named character (``&ApplyFunction;``) that XML does not know."""
-    name = match[1]
-    return match[0] if name in _XML_ENTITIES else html5.get(f"{name};", match[0])
 
 
 def _allowed(match: re.Match[str]) -> str:

@@ -62,65 +62,40 @@ def position(operand: int) -> str:
     """Return the edge label of an operand's position: 0-9, A-Z, then from "a" on through Unicode."""
     if operand < len(_POSITIONS):
         return _POSITIONS[operand]
-    return chr(61 + operand) if operand < _LAST else chr(_LAST_AND_ON + operand)
+    return chr(61 + operand) if operand < 50_000 else chr(0x10000 + operand)  # past the surrogates, no characters
 
 
-_LAST, _LAST_AND_ON = 50_000, 0x10000  # past the surrogates, which are not characters
+_ELEMENTS = {
+    "F": """
+        sin cos tan cot sec csc sinh cosh tanh coth sech csch arccos arccot arccsc arcsec arcsin arctan arccosh arccoth
+        arccsch arcsech arcsinh arctanh abs exp log ln min max ceiling floor arg gcd real imaginary
+        """,
+    "U": "approx eq neq equivalent union intersect plus times and or",  # operands in any order
+    "O": """
+        lt gt leq geq minus divide subset prsubset notsubset notprsubset in notin forall exists setdiff not implies int
+        sum partialdiff limit factorial compose root
+        """,
+    "C": "infinity emptyset imaginaryi exponentiale reals integers naturalnumbers complexes rationals",
+}
+"""The elements that are a function, an operator or a constant by their name, by the type of their label."""
 
-
-FUNCTIONS = frozenset(
-    {
-        "sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "coth", "sech", "csch", "arccos", "arccot",
-        "arccsc", "arcsec", "arcsin", "arctan", "arccosh", "arccoth", "arccsch", "arcsech", "arcsinh", "arctanh",
-        "abs", "exp", "log", "ln", "min", "max", "ceiling", "floor", "arg", "gcd", "real", "imaginary"
-    }
-)  # fmt: skip
+FUNCTIONS = frozenset(_ELEMENTS["F"].split())
 """Elements that become ``F!``."""
 
-UNORDERED = frozenset(
-    {
-        "approx", "eq", "neq", "equivalent", "union", "intersect", "plus", "times", "and", "or"
-    }
-)  # fmt: skip
-"""Elements that become ``U!``: the order of their operands has no meaning."""
-
-ORDERED = frozenset(
-    {
-        "lt", "gt", "leq", "geq", "minus", "divide", "subset", "prsubset", "notsubset", "notprsubset", "in", "notin",
-        "forall", "exists", "setdiff", "not", "implies", "int", "sum", "partialdiff", "limit", "factorial", "compose",
-        "root"
-    }
-)  # fmt: skip
-"""Elements that become ``O!``."""
-
-CONSTANTS = frozenset(
-    {
-        "infinity", "emptyset", "imaginaryi", "exponentiale", "reals", "integers", "naturalnumbers", "complexes",
-        "rationals"
-    }
-)  # fmt: skip
-"""Elements that become ``C!``."""
-
-_UNORDERED_SYMBOLS = frozenset(
-    {
-        "not-asymptotically-equals", "not-not-equals", "join", "not-less-than-nor-greater-than",
-        "approximately-equals-or-equals", "coproduct", "double-union", "exclusive-or", "double-intersection",
-        "geometrically-equals", "greater-than-or-equals-or-less-than", "greater-than-or-less-than", "iff",
-        "inner-product", "not-and", "not-approximately-equals", "not-equivalent-to",
-        "less-than-or-equals-or-greater-than", "similar-to", "similar-to-or-equals", "less-than-or-greater-than",
-        "not-parallel-to", "not-perpendicular-to", "equivalent-to", "not-proportional-to", "not-similar-to",
-        "parallel-to", "proper-intersection", "not-direct-sum", "square-intersection", "square-union", "subset-plus",
-        "superset-plus", "symmetric-difference", "tensor-product", "not-iff", "not-intersection", "not-exclusive-or",
-        "not-times", "not-or", "not-proper-intersection", "intersection-plus", "additive-conjunction",
-        "additive-disjunction", "multiplicative-conjunction", "multiplicative-disjunction", "not-difference-between",
-        "not-approximately-equals-or-equals", "not-equivalent-to-nor-equals", "not-geometrically-equals",
-        "approximately-equals", "not-not-equivalent-to", "times", "not-not-approximately-equals", "not-coproduct"
-    }
-)  # fmt: skip
-"""Symbols of LaTeXML that become ``U!``."""
-
+_UNORDERED_SYMBOLS = """
+    not-asymptotically-equals not-not-equals join not-less-than-nor-greater-than approximately-equals-or-equals
+    coproduct double-union exclusive-or double-intersection geometrically-equals greater-than-or-equals-or-less-than
+    greater-than-or-less-than iff inner-product not-and not-approximately-equals not-equivalent-to
+    less-than-or-equals-or-greater-than similar-to similar-to-or-equals less-than-or-greater-than not-parallel-to
+    not-perpendicular-to equivalent-to not-proportional-to not-similar-to parallel-to proper-intersection not-direct-sum
+    square-intersection square-union subset-plus superset-plus symmetric-difference tensor-product not-iff
+    not-intersection not-exclusive-or not-times not-or not-proper-intersection intersection-plus additive-conjunction
+    additive-disjunction multiplicative-conjunction multiplicative-disjunction not-difference-between
+    not-approximately-equals-or-equals not-equivalent-to-nor-equals not-geometrically-equals approximately-equals
+    not-not-equivalent-to times not-not-approximately-equals not-coproduct
+    """
 SYMBOLS = {
-    **{name: "U!" + name for name in _UNORDERED_SYMBOLS},
+    **{name: "U!" + name for name in _UNORDERED_SYMBOLS.split()},
     "not-empty-set": "C!not-empty-set",
     "empty-set": "C!empty-set",
     "absent": "W!",
@@ -134,18 +109,15 @@ SYMBOLS = {
     "subscript": "O!SUB",
     "superscript": "O!SUP",
 }
-"""Label of each csymbol that is not ``O!`` and its name."""
+"""Label of each csymbol of LaTeXML that is not ``O!`` and its name."""
 
-RELATIONS = frozenset(
-    {
-        "U!eq", "U!neq", "U!equivalent", "U!approx", "U!similar-to", "U!similar-to-or-equals",
-        "U!approximately-equals", "U!iff", "U!parallel-to", "O!lt", "O!gt", "O!leq", "O!geq", "O!subset",
-        "O!prsubset", "O!in", "O!notin", "O!implies", "O!implied-by", "O!assign", "O!maps-to", "O!contains",
-        "O!superset-of", "O!superset-of-or-equals", "O!much-less-than", "O!much-greater-than", "O!precedes",
-        "O!succeeds", "O!proportional-to", "O!asymptotically-equals", "O!perpendicular-to", "F!→", "F!←", "F!↔",
-        "F!⇒", "F!⇐", "F!⇔", "F!⟶", "F!⟵", "F!⟹", "F!⟺"
-    }
-)  # fmt: skip
+_RELATIONS = """
+    U!eq U!neq U!equivalent U!approx U!similar-to U!similar-to-or-equals U!approximately-equals U!iff U!parallel-to O!lt
+    O!gt O!leq O!geq O!subset O!prsubset O!in O!notin O!implies O!implied-by O!assign O!maps-to O!contains O!superset-of
+    O!superset-of-or-equals O!much-less-than O!much-greater-than O!precedes O!succeeds O!proportional-to
+    O!asymptotically-equals O!perpendicular-to F!→ F!← F!↔ F!⇒ F!⇐ F!⇔ F!⟶ F!⟵ F!⟹ F!⟺
+    """
+RELATIONS = frozenset(_RELATIONS.split())
 """Labels of relations that form chains."""
 
 
@@ -153,6 +125,7 @@ DEGREE, SHARED = "$!degree", "$!share"
 """Labels of temporary nodes, resolved when the node around them is made."""
 
 _MOST = 500  # operands of one unordered node
+_LARGEST_SHARED = 1000  # nodes
 
 
 class Node:
@@ -187,7 +160,7 @@ def fragments(nodes: list[Node]) -> Node:
         run = [node.label[2:]] if node.label[:2] in ("-!", "T!") else []
     if len(run) > 1:
         kids[-1].label = "T!" + "".join(run)
-    return _split(Node("E!", kids))
+    return _halved(Node("E!", kids))
 
 
 def applied(nodes: list[Node]) -> Node:
@@ -201,22 +174,20 @@ def applied(nodes: list[Node]) -> Node:
             label += operator.kids[0].label
         return Node(label, [operator, *operands])
     if operator.label == "U!and":
-        _resolve_shared(operands)
+        for before, after in pairwise(operands):
+            if before.kids and after.kids and after.kids[0].label == SHARED:
+                after.kids[0] = _last_operand(before)
     elif operator.label == "O!int":
         operands = [operands[0] if operands else Node("W!"), Node("W!"), Node("W!")]
-    elif operator.label == "O!root":
-        operands = _root_operands(operands)
-    return _split(Node(operator.label, operands)) if len(operands) > _MOST else Node(operator.label, operands)
+    elif operator.label == "O!root":  # its content, then its degree, 2 by default
+        content = [node for node in operands if node.label != DEGREE]
+        degrees = [node.kids[0] for node in operands if node.label == DEGREE and node.kids]
+        operands = [content[0] if content else Node("W!"), degrees[0] if degrees else Node("N!2")]
+    node = Node(operator.label, operands)
+    return _halved(node) if len(operands) > _MOST else node
 
 
-def _resolve_shared(relations: list[Node]) -> None:
-    """Replace each shared operand of a chain of relations by the right operand of the relation before it."""
-    for before, after in pairwise(relations):
-        if before.kids and after.kids and after.kids[0].label == SHARED:
-            after.kids[0] = _shared(before)
-
-
-def _shared(relation: Node) -> Node:
+def _last_operand(relation: Node) -> Node:
     """Return the right operand of a relation again; a very large one is left out, since copies of copies grow."""
     count, stack = 0, [relation.kids[-1]]
     while stack:
@@ -225,9 +196,6 @@ def _shared(relation: Node) -> Node:
         if count + len(stack) > _LARGEST_SHARED:
             return Node("W!")
     return relation.kids[-1]
-
-
-_LARGEST_SHARED = 1000  # nodes
 
 
 def share_operands(root: Node) -> None:
@@ -239,27 +207,19 @@ def share_operands(root: Node) -> None:
         if node.label == "U!and":
             for before, after in pairwise(node.kids):
                 if len(after.kids) == 1 and before.kids and after.label in RELATIONS:
-                    after.kids.insert(0, _shared(before))
+                    after.kids.insert(0, _last_operand(before))
 
 
-def _root_operands(operands: list[Node]) -> list[Node]:
-    """Order the operands of a root: content, then degree (2 by default)."""
-    content = [node for node in operands if node.label != DEGREE]
-    degrees = [node.kids[0] for node in operands if node.label == DEGREE and node.kids]
-    return [content[0] if content else Node("W!"), degrees[0] if degrees else Node("N!2")]
-
-
-def _split(node: Node) -> Node:
+def _halved(node: Node) -> Node:
     """Halve the operands of an unordered node or an error until no node has more than 500."""
-    if node.label[:2] not in ("U!", "E!"):
-        return node
-    todo = [node]
-    while todo:
-        full = todo.pop()
-        if len(full.kids) > _MOST:
-            half = (len(full.kids) + 1) // 2
-            full.kids = [Node(full.label, full.kids[:half]), Node(full.label, full.kids[half:])]
-            todo += full.kids
+    if len(node.kids) > _MOST and node.label[:2] in ("U!", "E!"):
+        todo = [node]
+        while todo:
+            full = todo.pop()
+            if len(full.kids) > _MOST:
+                half = (len(full.kids) + 1) // 2
+                full.kids = [Node(full.label, full.kids[:half]), Node(full.label, full.kids[half:])]
+                todo += full.kids
     return node
 
 
@@ -334,31 +294,27 @@ def application(operator: Node, arguments: list[Node]) -> Node:
 
 
 def apply_functions(root: Node) -> None:
-    """Apply function letters in a tree of Content MathML where parentheses are certain or likely."""
+    """Apply function letters in a tree of Content MathML to the factors after them, certain or likely arguments."""
     nodes, stack = [], [root]
     while stack:
         nodes.append(stack.pop())
         stack += nodes[-1].kids
     products = {id(node) for node in nodes if node.label == "U!times"}  # ids, since an application replaces the label
-    for node in reversed(nodes):  # arguments before the functions that are applied to them
-        if node.label == "U!times":
-            _apply_in(node, products)
-
-
-def _apply_in(product: Node, products: set[int]) -> None:
-    """Apply the function letters of one product to the factors after them."""
-    whole = sum(factor.label != "O!differential-d" for factor in product.kids) == 2
-    factors: list[Node] = []
-    for factor in product.kids:
-        arguments = [factor] if id(factor) in products else _arguments(factor, whole)
-        if factors and arguments and is_application(factors, arguments):
-            factors[-1] = application(factors[-1], arguments)
+    for product in reversed(nodes):  # arguments before the functions that are applied to them
+        if product.label != "U!times":
+            continue
+        whole = sum(factor.label != "O!differential-d" for factor in product.kids) == 2
+        factors: list[Node] = []
+        for factor in product.kids:
+            arguments = [factor] if id(factor) in products else _arguments(factor, whole)
+            if factors and arguments and is_application(factors, arguments):
+                factors[-1] = application(factors[-1], arguments)
+            else:
+                factors.append(factor)
+        if len(factors) == 1:
+            product.label, product.kids = factors[0].label, factors[0].kids
         else:
-            factors.append(factor)
-    if len(factors) == 1:
-        product.label, product.kids = factors[0].label, factors[0].kids
-    else:
-        product.kids = factors
+            product.kids = factors
 
 
 def _arguments(factor: Node, whole: bool) -> list[Node]:
@@ -385,11 +341,6 @@ def _token(prefix: str) -> mathml.Rule[Node]:
     return rule
 
 
-def _wildcard(element: etree._Element, _: Nodes) -> Node:
-    """``qvar``: a query variable, ``?`` and its name."""
-    return Node("?" + (element.get("name") or clean(element.text)))
-
-
 def _symbol(element: etree._Element, _: Nodes) -> Node:
     """``csymbol``: by its dictionary; see `SYMBOLS`."""
     content = clean(element.text).lower()
@@ -409,11 +360,6 @@ def _symbol(element: etree._Element, _: Nodes) -> Node:
         return Node("O!" + content)  # a symbol that the reference rejects
 
 
-def _degree(_: etree._Element, nodes: Nodes) -> Node:
-    """``degree``: the index of a root; taken out by the root's ``apply``."""
-    return Node(DEGREE, present(nodes))
-
-
 def _sized(letter: str) -> mathml.Rule[Node]:
     """Make the rule of a collection: ``M!``, its letter and its size."""
     return lambda _, nodes: Node(f"M!{letter}-{len(nodes)}", present(nodes))
@@ -426,7 +372,6 @@ def _interval(element: etree._Element, nodes: Nodes) -> Node:
 
 
 def _first(_: etree._Element, nodes: Nodes) -> Node | None:
-    """``math`` and ``semantics``: the first child."""
     return nodes[0] if nodes else None
 
 
@@ -437,27 +382,23 @@ def _unknown(element: etree._Element, nodes: Nodes) -> Node:
 
 
 def _named(label: str) -> mathml.Rule[Node]:
-    """Make the rule of an element that is an operator or a constant by its name."""
     return lambda _, __: Node(label)
 
 
 _RULES: dict[str, mathml.Rule[Node]] = mathml.table(
     {
-        **{name: _named("F!" + name) for name in FUNCTIONS},
-        **{name: _named("U!" + name) for name in UNORDERED},
-        **{name: _named("O!" + name) for name in ORDERED},
-        **{name: _named("C!" + name) for name in CONSTANTS},
+        **{name: _named(f"{letter}!{name}") for letter, names in _ELEMENTS.items() for name in names.split()},
         "determinant": _named("F!det"),
         "math": _first,
         "semantics": _first,
         "ci": _token("V!"),
         "cn": _token("N!"),
         "mtext": _token("T!"),
-        "qvar": _wildcard,
+        "qvar": lambda element, _: Node("?" + (element.get("name") or clean(element.text))),
         "csymbol": _symbol,
         "cerror": lambda _, nodes: fragments(present(nodes)),
         "apply": lambda _, nodes: applied(present(nodes)) if nodes else None,
-        "degree": _degree,
+        "degree": lambda _, nodes: Node(DEGREE, present(nodes)),  # taken out by the root's ``apply``
         "vector": _sized("V"),
         "list": _sized("L"),
         "set": _sized("S"),

@@ -45,7 +45,6 @@ class PackedTrees:
     edges: npt.NDArray[np.int32]
 
     def __len__(self) -> int:
-        """Return the number of trees."""
         return len(self.offsets) - 1
 
     @classmethod
@@ -71,8 +70,8 @@ class PackedTrees:
     @property
     def sizes(self) -> Rows:
         """The number of nodes of each tree: int64 ``[x]``."""
-        found: Rows = np.diff(self.offsets)
-        return found
+        sizes: Rows = np.diff(self.offsets)
+        return sizes
 
     @property
     def owners(self) -> Rows:
@@ -105,7 +104,6 @@ class PackedTrees:
         return PackedTrees(self.kind, list(numbers), self.offsets, labels, self.parents, self.edges)
 
     def tree(self, row: int) -> FormulaTree | None:
-        """Unpack one tree."""
         here = slice(int(self.offsets[row]), int(self.offsets[row + 1]))
         if here.start == here.stop:
             return None

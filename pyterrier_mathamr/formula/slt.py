@@ -20,8 +20,7 @@ from . import mathml
 from .mathml import clean
 from .tree import Edge, FormulaError, FormulaTree
 
-_ORDER = "aocnbudew"
-_RANK = {label: rank for rank, label in enumerate(_ORDER)}
+_RANK = {label: rank for rank, label in enumerate("aocnbudew")}
 OPENING = frozenset("({|∥") | {"&lsqb;"}
 """Symbols that may begin a group."""
 
@@ -43,6 +42,15 @@ class Symbol:
 
 
 Symbols = list[Symbol | None]
+
+
+def node(label: str, **children: Symbol | None) -> Symbol:
+    """Make a symbol with those children that are not ``None``."""
+    symbol = Symbol(label)
+    for edge, child in children.items():
+        if child is not None:
+            symbol.kids[edge] = child
+    return symbol
 
 
 def link(head: Symbol, follower: Symbol) -> None:
@@ -79,37 +87,64 @@ def row_of(row: list[Symbol]) -> Symbol | None:
     if len(row) > 2 and row[0].label in OPENING and row[-1].label in CLOSING:
         return group(row[0].label, row[1:-1], row[-1].label, ",")
     head = last = row[0]
-    run = [head]  # adjacent tables with equal numbers of rows
+    tables = [head]  # adjacent ones with equal numbers of rows; or the last symbol
     for symbol in row[1:]:
-        if symbol.label[:2] == "M!" and _merges(run[0], symbol):
-            run.append(symbol)
+        is_table = symbol.label[:2] == "M!"
+        if is_table and (size := _size(tables[0])) and (next_size := _size(symbol)) and size[0] == next_size[0]:
+            tables.append(symbol)
             continue
-        if len(run) > 1:
-            _merge(run)
+        _merge(tables)
         (last.tail or last).kids["n"] = symbol
-        last = symbol if symbol.label[:2] == "M!" else symbol.tail or symbol
-        run = [symbol]
-    if len(run) > 1:
-        _merge(run)
+        last = symbol if is_table else symbol.tail or symbol
+        tables = [symbol]
+    _merge(tables)
     end = last.tail or last
     head.tail = None if end is head else end
     return head
 
 
+def _size(symbol: Symbol) -> tuple[int, int] | None:
+    """Return the rows and columns of a table without fences; ``None`` for any other symbol."""
+    rows, _, columns = symbol.label[2:].partition("x")
+    if symbol.label[:2] == "M!" and len(symbol.label) < 20 and rows.isdecimal() and columns.isdecimal():
+        return int(rows), int(columns)
+    return None
+
+
+def _merge(tables: list[Symbol]) -> None:
+    """Join several tables with equal numbers of rows into the first of them, row by row."""
+    if len(tables) == 1:
+        return
+    sizes = [size for size in map(_size, tables) if size is not None]
+    cells: list[list[Symbol]] = []
+    for table in tables:
+        cell = table.kids.get("w")
+        cells.append([])
+        while cell is not None:
+            cells[-1].append(cell)
+            cell = cell.kids.get("e")
+    merged: list[Symbol] = []
+    for row in range(sizes[0][0]):
+        for (_, width), content in zip(sizes, cells, strict=True):
+            merged += content[row * width : (row + 1) * width]
+    for before, after in itertools.pairwise(merged):
+        before.kids["e"] = after
+    tables[0].label = f"M!{sizes[0][0]}x{sum(width for _, width in sizes)}"
+
+
 def group(opening: str, inner: list[Symbol], closing: str, separators: str) -> Symbol:
     """Make a group ``M!()1x2``: a separator ends its element, and ``e`` leads to the next one."""
-    if len(inner) == 1 and _is_bare_table(inner[0]):
-        inner[0].label = f"M!{opening}{closing}{inner[0].label[2:]}"
+    if not inner:
+        return Symbol(f"M!{opening}{closing}")
+    table = inner[0].label if len(inner) == 1 else ""
+    if table[:2] == "M!" and table[2:3] not in _FENCED_TABLE and inner[0].kids.keys() <= {"w", "e"}:
+        inner[0].label = f"M!{opening}{closing}{table[2:]}"  # a table without fence, and nothing attached
         return inner[0]
-    if inner and _separates(inner[0], separators):
+    if _separates(inner[0], separators):
         inner = [Symbol("W!"), *inner]
         link(inner[0], inner.pop(1)) if len(inner) == 2 else None
     split = _split_row if len(inner) == 1 else _split_symbols
-    group = Symbol("")
-    group.label = f"M!{opening}{closing}" + (f"1x{split(inner, separators)}" if inner else "")
-    if inner:
-        group.kids["w"] = inner[0]
-    return group
+    return node(f"M!{opening}{closing}1x{split(inner, separators)}", w=inner[0])
 
 
 def _split_row(inner: list[Symbol], separators: str) -> int:
@@ -144,56 +179,7 @@ def _split_symbols(inner: list[Symbol], separators: str) -> int:
 
 
 def _separates(symbol: Symbol, separators: str) -> bool:
-    """Whether a symbol ends an element of a group."""
     return symbol.label in separators or (symbol.label == "&comma;" and "," in separators)
-
-
-def _is_bare_table(symbol: Symbol) -> bool:
-    """Whether a table has no fence and nothing attached yet."""
-    return symbol.label[:2] == "M!" and symbol.label[2:3] not in _FENCED_TABLE and symbol.kids.keys() <= {"w", "e"}
-
-
-def _size(symbol: Symbol) -> tuple[int, int] | None:
-    """Return the rows and columns of a table without fences; ``None`` for any other symbol."""
-    rows, _, columns = symbol.label[2:].partition("x")
-    if symbol.label[:2] == "M!" and len(symbol.label) < 20 and rows.isdecimal() and columns.isdecimal():
-        return int(rows), int(columns)
-    return None
-
-
-def _merges(left: Symbol, right: Symbol) -> bool:
-    """Whether two adjacent symbols are tables with equal numbers of rows, which become one table."""
-    size, size2 = _size(left), _size(right)
-    return size is not None and size2 is not None and size[0] == size2[0]
-
-
-def _merge(tables: list[Symbol]) -> None:
-    """Join tables with equal numbers of rows into the first of them."""
-    sizes = [size for size in map(_size, tables) if size is not None]
-    cells = [_cells(table) for table in tables]
-    merged: list[Symbol] = []
-    for row in range(sizes[0][0]):
-        for (_, width), content in zip(sizes, cells, strict=True):
-            merged += content[row * width : (row + 1) * width]
-    for before, after in itertools.pairwise(merged):
-        before.kids["e"] = after
-    tables[0].label = f"M!{sizes[0][0]}x{sum(width for _, width in sizes)}"
-
-
-def _cells(table: Symbol) -> list[Symbol]:
-    """List the first symbols of a table's cells."""
-    cells, cell = [], table.kids.get("w")
-    while cell is not None:
-        cells.append(cell)
-        cell = cell.kids.get("e")
-    return cells
-
-
-def wrapped(symbol: Symbol) -> Symbol:
-    """Wrap a row in ``M!1x1``, so that a script belongs to the whole row."""
-    box = Symbol("M!1x1")
-    box.kids["w"] = symbol
-    return box
 
 
 def scripted(symbols: Symbols, labels: str, letters: str) -> Symbol | None:
@@ -205,20 +191,11 @@ def scripted(symbols: Symbols, labels: str, letters: str) -> Symbol | None:
         base = Symbol("W!")
     edges = letters if base.label[:1] == "?" or base.label[1:2] == "!" else labels
     if "n" in base.kids or any(edge in base.kids for edge in edges):
-        base = wrapped(base)
+        base = node("M!1x1", w=base)  # the script belongs to the whole row
     for edge, script in zip(edges, symbols[1:], strict=True):
         if script is not None:
             base.kids[edge] = script
     return base
-
-
-def node(label: str, **children: Symbol | None) -> Symbol:
-    """Make a symbol with those children that are not ``None``."""
-    symbol = Symbol(label)
-    for edge, child in children.items():
-        if child is not None:
-            symbol.kids[edge] = child
-    return symbol
 
 
 def table_row(symbols: Symbols) -> Symbol:
@@ -274,33 +251,11 @@ def _token(prefix: str) -> mathml.Rule[Symbol]:
     return rule
 
 
-def _operator(element: etree._Element, _: Symbols) -> Symbol:
-    """``mo``: the bare text, without type."""
-    return Symbol(clean(element.text))
-
-
 def _blank(_: etree._Element, __: Symbols) -> Symbol:
-    """``mspace``, ``none``, ``mphantom``: an empty slot."""
     return Symbol("W!")
 
 
-def _error(element: etree._Element, _: Symbols) -> Symbol:
-    """``merror``: ``E!``; the message is in a child element and is lost."""
-    return Symbol("E!" + clean(element.text))
-
-
-def _wildcard(element: etree._Element, _: Symbols) -> Symbol:
-    """``qvar``: a query variable, ``?`` and its name."""
-    return Symbol("?" + (element.get("name") or clean(element.text)))
-
-
-def _math(element: etree._Element, symbols: Symbols) -> Symbol | None:
-    """``math``: its child; several children are a row."""
-    return symbols[0] if len(symbols) == 1 else _row(element, symbols)
-
-
 def _first(_: etree._Element, symbols: Symbols) -> Symbol | None:
-    """``semantics`` and ``mstyle``: the first child only."""
     return symbols[0] if symbols else None
 
 
@@ -353,45 +308,28 @@ def _multiscripts(_: etree._Element, symbols: Symbols) -> Symbol | None:
 
 
 def _fraction(_: etree._Element, symbols: Symbols) -> Symbol | None:
-    """``mfrac``: ``O!divide`` with the numerator over and the denominator under it."""
     if len(symbols) != 2:
         return visible_chain(symbols)
     return node("O!divide", o=symbols[0], u=symbols[1])
 
 
 def _root(_: etree._Element, symbols: Symbols) -> Symbol | None:
-    """``mroot``: ``O!root`` with its content within and the index before and above it."""
     if len(symbols) != 2:
         return visible_chain(symbols)
     return node("O!root", c=symbols[1], w=symbols[0])
 
 
-def _square_root(_: etree._Element, symbols: Symbols) -> Symbol:
-    """``msqrt``: ``O!root`` with its content within; no index."""
-    return node("O!root", w=chain(symbols)) if symbols else Symbol("W!")
-
-
-def _enclosed(element: etree._Element, symbols: Symbols) -> Symbol:
-    """``menclose``: the name of its notation, with its content within."""
-    return node(element.get("notation", "longdiv"), w=chain(symbols))
-
-
-def _cell(_: etree._Element, symbols: Symbols) -> Symbol:
-    """``mtd``: a row; ``W!`` when empty."""
-    return chain(symbols) or Symbol("W!")
-
-
 _RULES: dict[str, mathml.Rule[Symbol]] = mathml.table(
     {
-        "math": _math,
+        "math": lambda element, symbols: symbols[0] if len(symbols) == 1 else _row(element, symbols),
         "semantics": _first,
         "mstyle": _first,
         "mrow": _row,
         "mpadded": _row,
         "mfenced": _fenced,
-        "menclose": _enclosed,
+        "menclose": lambda element, symbols: node(element.get("notation", "longdiv"), w=chain(symbols)),
         "mn": _token("N!"),
-        "mo": _operator,
+        "mo": lambda element, _: Symbol(clean(element.text)),
         "mi": _token("V!"),
         "mtext": _token("T!"),
         "ms": _token("T!"),
@@ -410,13 +348,13 @@ _RULES: dict[str, mathml.Rule[Symbol]] = mathml.table(
         "mmultiscripts": _multiscripts,
         "mfrac": _fraction,
         "mroot": _root,
-        "msqrt": _square_root,
-        "mtd": _cell,
+        "msqrt": lambda _, symbols: node("O!root", w=chain(symbols)) if symbols else Symbol("W!"),
+        "mtd": lambda _, symbols: chain(symbols) or Symbol("W!"),
         "mtr": lambda _, symbols: table_row(symbols),
         "mlabeledtr": lambda _, symbols: table_row(symbols),
         "mtable": lambda _, symbols: table(symbols),
-        "qvar": _wildcard,
-        "merror": _error,
+        "qvar": lambda element, _: Symbol("?" + (element.get("name") or clean(element.text))),
+        "merror": lambda element, _: Symbol("E!" + clean(element.text)),  # the message in a child is lost
     }
 )
 

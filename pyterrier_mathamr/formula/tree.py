@@ -55,9 +55,7 @@ class FormulaError(MathAMRError):
         """The source around the position, on one line, with a caret below its character."""
         if not self.source:
             return ""
-        shown = self.source[max(self.position - _SHOWN, 0) : self.position + _SHOWN].translate(
-            {9: " ", 10: " ", 13: " "}
-        )
+        shown = self.source[max(self.position - _SHOWN, 0) : self.position + _SHOWN].translate(_ONE_LINE)
         return f" (character {self.position})\n  {shown}\n  {' ' * min(self.position, _SHOWN)}^"
 
 
@@ -88,10 +86,10 @@ class FormulaTree:
 
     def children(self) -> list[list[tuple[str, int]]]:
         """List for each node its children as ``(edge label, node index)``, in order."""
-        found: list[list[tuple[str, int]]] = [[] for _ in self.nodes]
+        children: list[list[tuple[str, int]]] = [[] for _ in self.nodes]
         for parent, child, label in self.edges:
-            found[parent].append((label, child))
-        return found
+            children[parent].append((label, child))
+        return children
 
     def tuples(self, window: int = 1, eob: bool = False) -> tuple[SymbolPair, ...]:
         """Compute the symbol pairs of Tangent-S, on which Tangent-CFT and MathAMR are built.
@@ -104,8 +102,10 @@ class FormulaTree:
             The symbol pairs in the order of Tangent-S, which also drops pairs of more than 200 characters.
         """
         slt, children = self.is_slt, self.children()
-        order = [sorted(below, key=_by_rank) if len(below) > 1 else below for below in children] if slt else children
-        found: list[SymbolPair] = []
+        order = children  # in which a subtree is searched
+        if slt:
+            order = [sorted(kids, key=lambda kid: _PUSHED[kid[0]]) if len(kids) > 1 else kids for kids in children]
+        pairs: list[SymbolPair] = []
         stack = [(0, _Place(), iter(children[0]))] if self.nodes else []
         while stack:
             node, place, rest = stack[-1]
@@ -114,27 +114,12 @@ class FormulaTree:
                 stack.pop()
                 last = "n" if slt else "0"
                 if eob and (all(label != "n" for label, _ in children[node]) if slt else not children[node]):
-                    _add(found, self.nodes[node], place, [("0!", last)])
+                    _add(pairs, self.nodes[node], place, [("0!", last)])
                 continue
             label, child = edge
-            _add(found, self.nodes[node], place, _descendants(self.nodes, order, child, label, window))
+            _add(pairs, self.nodes[node], place, _descendants(self.nodes, order, child, label, window))
             stack.append((child, place.below(label), iter(children[child])))
-        return tuple(found)
-
-    def leaf_paths(self) -> tuple[tuple[str, ...], ...]:
-        """Compute the leaf-to-root paths of Approach Zero: the labels from each leaf up to the root."""
-        parent = {child: above for above, child, _ in self.edges}
-        inner = {above for above, _, _ in self.edges}
-        paths = []
-        for leaf in range(len(self.nodes)):
-            if leaf in inner:
-                continue
-            path, node = [self.nodes[leaf]], leaf
-            while node in parent:
-                node = parent[node]
-                path.append(self.nodes[node])
-            paths.append(tuple(path))
-        return tuple(paths)
+        return tuple(pairs)
 
     def unknown_commands(self) -> tuple[str, ...]:
         r"""List the commands of an operator tree from LaTeX that the converter did not know, such as ``\foo``."""
@@ -179,10 +164,6 @@ _PUSHED = {label: rank for rank, label in enumerate("naboucdwe")}  # order in wh
 Children = list[list[tuple[str, int]]]
 
 
-def _by_rank(edge: tuple[str, int]) -> int:
-    return _PUSHED[edge[0]]
-
-
 class _Place:
     """The path from the root to one node, run-length encoded as it grows: ``nnnnna`` is ``5n1a``."""
 
@@ -205,43 +186,36 @@ class _Place:
     def __str__(self) -> str:
         if self.written is None:
             code = f"{self.closed}{self.run}{self.label}" if self.length else "-"
-            self.written = _spell(code) if 0 < self.length <= SPELLED_PATH else code
+            if 0 < self.length <= SPELLED_PATH:
+                code = "".join(label * int(run) for run, label in zip(code[::2], code[1::2], strict=True))
+            self.written = code
         return self.written
-
-
-def _spell(code: str) -> str:
-    """Undo the run-length encoding of a path of at most nine edges: ``2n1a`` is ``nna``."""
-    return "".join(label * int(run) for run, label in zip(code[::2], code[1::2], strict=True))
-
-
-def _encode(path: str) -> str:
-    """Shorten a path of more than five edges."""
-    if len(path) <= SPELLED_PATH:
-        return path
-    place = _Place()
-    for label in path:
-        place = place.below(label)
-    return str(place)
 
 
 def _descendants(
     nodes: tuple[str, ...], children: Children, start: int, label: str, window: int
 ) -> list[tuple[str, str]]:
     """List the labels of a subtree with the path to them, down to a distance, in the order of a stack."""
-    found: list[tuple[str, str]] = []
+    descendants: list[tuple[str, str]] = []
     stack = [(start, label)]
     while stack:
         node, path = stack.pop()
-        found.append((nodes[node], path if len(path) <= SPELLED_PATH else _encode(path)))
+        code = path
+        if len(path) > SPELLED_PATH:
+            place = _Place()
+            for edge in path:
+                place = place.below(edge)
+            code = str(place)
+        descendants.append((nodes[node], code))
         if not window or len(path) < window:
             stack += [(child, path + edge) for edge, child in children[node]]
-    return found
+    return descendants
 
 
-def _add(found: list[SymbolPair], ancestor: str, place: _Place, descendants: list[tuple[str, str]]) -> None:
+def _add(pairs: list[SymbolPair], ancestor: str, place: _Place, descendants: list[tuple[str, str]]) -> None:
     """Add the symbol pairs of one node that are not too long."""
     if place.closed is None:
         return
     where = str(place)
     room = LONGEST_PAIR - 3 - len(ancestor) - len(where)
-    found += [(ancestor, below, path, where) for below, path in descendants if len(below) + len(path) <= room]
+    pairs += [(ancestor, below, path, where) for below, path in descendants if len(below) + len(path) <= room]

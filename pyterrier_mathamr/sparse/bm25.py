@@ -149,7 +149,6 @@ class ReadTokens:
     bare_formulas: bool
 
     def tokens(self, document: Mapping[str, Any]) -> list[str]:
-        """List the tokens of a document."""
         return post_tokens(document_or_empty(document, bare_formulas=self.bare_formulas), self.options)
 
     def __call__(self, documents: Sequence[Mapping[str, Any]]) -> list[Read]:
@@ -267,7 +266,6 @@ class BM25Index(SparseIndex):
         return cast("BM25Snapshot", super().snapshot())
 
     def open_snapshot(self) -> BM25Snapshot:
-        """Open the index."""
         snapshot = BM25Snapshot(self.path)
         if self.preset not in (None, snapshot.preset):
             again = f"{self!r}.indexer(mode='overwrite').index(documents)"
@@ -325,7 +323,7 @@ class BM25Snapshot(Snapshot):
     def weights(self, weighting: Weighting) -> PostingWeights:
         """Return the weights of postings; the last weights are cached."""
         weighting = weighting._replace(query_weights="linear")  # on which the weights of postings do not depend
-        found = self._weights
-        if found is None or found.weighting != weighting:
-            found = self._weights = PostingWeights(weighting, self.postings)
-        return found
+        cached = self._weights
+        if cached is None or cached.weighting != weighting:
+            cached = self._weights = PostingWeights(weighting, self.postings)
+        return cached

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping
 from copy import copy
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
@@ -149,11 +149,8 @@ class PostingWeights:
 
     def of(self, term: int) -> npt.NDArray[np.float32]:
         """Return the weight of each posting of a term, positive: float32 ``[postings of the term]``."""
-        if term not in self._known:
-            self._known[term] = self._weigh(term)
-        return self._known[term]
-
-    def _weigh(self, term: int) -> npt.NDArray[np.float32]:
+        if term in self._known:
+            return self._known[term]
         weighting, (first, last) = self.weighting, self._postings.offsets[term : term + 2].tolist()
         rarity, weights = weighting.rarity(self._postings, np.array([term]))[0], np.empty(last - first, np.float32)
         for start in range(first, last, _AT_ONCE):
@@ -165,6 +162,7 @@ class PostingWeights:
             elif weighting.delta is not None:
                 saturation = (weighting.k1 + 1) * saturation + weighting.delta
             weights[start - first : here.stop - first] = rarity * saturation
+        self._known[term] = weights
         return weights
 
 
@@ -175,70 +173,48 @@ _COMPARED = 2_000  # formulas of a document that may be matches of a query's for
 def explain_tokens(asked: Asked, query: MathPost, tokens: QueryTokens, snapshot: BM25Snapshot) -> Explanation:
     """Group the contributions of tokens to a score by the words and formulas that they come from."""
     document, options = asked.document_reading(), snapshot.tokens
-    of_tokens = zip(tokens.weights, tokens.shares(snapshot.rows_of([asked.docno]))[0].tolist(), strict=True)
-    shares = {token: share for token, share in of_tokens if share}
+    contributions = zip(tokens.weights, tokens.shares(snapshot.rows_of([asked.docno]))[0].tolist(), strict=True)
+    shares = {token: share for token, share in contributions if share}
     of_formulas = [Counter(tokens) for tokens in tokens_of_formulas(query, options)]
     of_words = Counter(word_tokens(PLACEHOLDER.sub(" ", query.text), options))
     sources = sum(of_formulas, start=of_words.copy())
-    found = [] if document is None else list(map(set, tokens_of_formulas(document.post, options, _COMPARED)))
+    matched = [] if document is None else list(map(set, tokens_of_formulas(document.post, options, _COMPARED)))
     parts: list[Part] = []
     for row, counts in enumerate(of_formulas):
         given = {token: shares[token] * times / sources[token] for token, times in counts.items() if token in shares}
-        if given:
-            parts.append(_symbols(row, given, query, document, found))
+        if not given:
+            continue
+        formula, kind, latex, name, place = query.formulas[row], "", "", "", -1
+        common = [sum(given.get(token, 0.0) for token in tokens) for tokens in matched]
+        if document is not None and any(common):  # the formula of the document that has most of its tokens
+            place = common.index(max(common))
+            kind, latex, name = "formula", document.post.formulas[place].latex, document.post.formulas[place].id
+        part = Part(SYSTEM, "symbols", formula.latex, kind, latex, contribution=sum(given.values()), query_row=row)
+        parts.append(part._replace(document_row=place, query_formula_id=formula.id, document_formula_id=name))
     asked_words = _written(query.text, options)
-    found_words = {} if document is None else _written(document.post.text, options)
+    document_words = {} if document is None else _written(document.post.text, options)
     for token, whole in shares.items():
         if share := whole * of_words[token] / sources[token] if sources[token] else whole:
-            words = (" ".join(of.get(word, word) for word in token.split("_")) for of in (asked_words, found_words))
-            parts.append(Part(SYSTEM, "word", next(words), "word", next(words), contribution=share))
+            typed, found = (
+                " ".join(words.get(word, word) for word in token.split("_")) for words in (asked_words, document_words)
+            )
+            parts.append(Part(SYSTEM, "word", typed, "word", found, contribution=share))
     return Explanation.of(asked.docno, parts, Reading(query), document)
-
-
-def _symbols(
-    row: int, given: Mapping[str, float], query: MathPost, document: Reading | None, found: Sequence[Set[str]]
-) -> Part:
-    """Make the part of a formula, with the formula of the document that has most of its tokens."""
-    formulas = () if document is None else document.post.formulas
-    common = [sum(given.get(token, 0.0) for token in tokens) for tokens in found]
-    matched = common.index(max(common)) if any(common) else -1
-    kind, latex, name = ("formula", formulas[matched].latex, formulas[matched].id) if matched >= 0 else ("", "", "")
-    return Part(
-        SYSTEM,
-        "symbols",
-        query.formulas[row].latex,
-        kind,
-        latex,
-        contribution=sum(given.values()),
-        query_row=row,
-        document_row=matched,
-        query_formula_id=query.formulas[row].id,
-        document_formula_id=name,
-    )
 
 
 def _written(text: str, options: TokenOptions) -> dict[str, str]:
     """Map each token of a word to the word as the text first writes it."""
     plain = TokenOptions(stop_words=options.stop_words, stem=options.stem, bigrams=False)
     words, runs = words_and_runs(PLACEHOLDER.sub(" ", text))
-    found: dict[str, str] = {}
+    typed: dict[str, str] = {}
     for word in dict.fromkeys([*words, *chain.from_iterable(map(run_tokens, runs))]):
         for token in word_tokens(word, plain):
-            found.setdefault(token, word)
-    return found
+            typed.setdefault(token, word)
+    return typed
 
 
 def _is_structure(token: str) -> bool:
     return token.startswith(STRUCTURE)
-
-
-def _weigh(tokens: Sequence[str], weighting: Weighting) -> dict[str, float]:
-    """Weigh the tokens of a query by how often each occurs."""
-    counts, log = Counter(tokens), weighting.query_weights == "log"
-    return {
-        token: (1 + math.log(times) if log else float(times)) * (weighting.structures if _is_structure(token) else 1.0)
-        for token, times in counts.items()
-    }
 
 
 Query = MathPost | Mapping[str, float]
@@ -250,7 +226,7 @@ def read_query(row: Mapping[Any, Any], snapshot: BM25Snapshot) -> Query:
     tokens = row.get("query_toks")
     if is_missing(tokens):
         return snapshot.read_query(row)
-    if isinstance(tokens, Mapping) and all(isinstance(name, str) and _FINITE.holds(of) for name, of in tokens.items()):
+    if isinstance(tokens, Mapping) and all(isinstance(name, str) and _FINITE.holds(tokens[name]) for name in tokens):
         return {name: float(weight) for name, weight in tokens.items()}
     reason = f"`query_toks` is {tokens!s:.60}; give a dictionary of tokens of the index, each with a number"
     raise DocumentError(f"topic {row.get('qid', '')!r}", reason)
@@ -266,7 +242,15 @@ class QueryTokens:
 
     def __init__(self, snapshot: BM25Snapshot, query: Query, weighting: Weighting) -> None:
         self._snapshot, self._weighting = snapshot, weighting
-        given = _weigh(post_tokens(query, snapshot.tokens), weighting) if isinstance(query, MathPost) else query
+        given: Mapping[str, float]
+        if isinstance(query, MathPost):
+            log, structures = weighting.query_weights == "log", weighting.structures
+            given = {
+                token: (1 + math.log(times) if log else float(times)) * (structures if _is_structure(token) else 1.0)
+                for token, times in Counter(post_tokens(query, snapshot.tokens)).items()
+            }
+        else:
+            given = query
         self.given, terms = dict(sorted(given.items())), snapshot.postings.terms
         weighed = [(token, weight, terms.get(token)) for token, weight in self.given.items()]
         self.weights = {token: weight for token, weight, term in weighed if term is not None}
@@ -281,22 +265,22 @@ class QueryTokens:
         postings, of_postings = self._snapshot.postings, self._snapshot.weights(self._weighting)
         scores = np.zeros(len(self._snapshot), dtype=np.float32)
         for weight, terms in sorted(by_weight.items()):
-            found = np.zeros(len(scores), dtype=np.float32)
+            unweighted = np.zeros(len(scores), dtype=np.float32)
             for term in terms:
-                found[postings.documents_of(term)] += of_postings.of(term)  # a document occurs once
-            scores += np.float32(weight) * found
+                unweighted[postings.documents_of(term)] += of_postings.of(term)  # a document occurs once
+            scores += np.float32(weight) * unweighted
         return scores
 
     def shares(self, documents: Rows) -> npt.NDArray[np.float64]:
         """Compute the contribution of each token to the score of some documents: float64 ``[documents, tokens]``."""
         postings, of_postings = self._snapshot.postings, self._snapshot.weights(self._weighting)
-        found = np.zeros((len(documents), len(self._terms)))
+        shares = np.zeros((len(documents), len(self._terms)))
         for column, (term, weight) in enumerate(zip(self._terms, self.weights.values(), strict=True)):
             having = postings.documents_of(term)
             places = np.minimum(np.searchsorted(having, documents), len(having) - 1)
             hits = having[places] == documents
-            found[hits, column] = weight * of_postings.of(term)[places[hits]].astype(np.float64)
-        return found
+            shares[hits, column] = weight * of_postings.of(term)[places[hits]].astype(np.float64)
+        return shares
 
     @property
     def of_words(self) -> npt.NDArray[np.bool_]:
@@ -319,11 +303,11 @@ class QueryTokens:
 
     def scaled(self, words: float, structures: float) -> QueryTokens:
         """Return a copy whose weights are multiplied: of structures by one factor, of all other tokens by the other."""
-        found = copy(self)
-        found.weights = {
+        scaled = copy(self)
+        scaled.weights = {
             token: weight * (structures if _is_structure(token) else words) for token, weight in self.weights.items()
         }
-        return found
+        return scaled
 
     def unknown(self) -> float:
         """Return what words and symbols in no document would add to :meth:`greatest` if a single document had them."""
@@ -350,8 +334,8 @@ class _Weighted:
     def tokens_of(self, query: Query, snapshot: BM25Snapshot | None = None) -> QueryTokens:
         """Weigh the tokens of ``query`` by the counts of ``snapshot``, by default the current state of the index."""
         snapshot = snapshot or self.bm25_index.snapshot()
-        own = (self.weighting, self.k1, self.b, self.query_weights, self.delta)
-        return QueryTokens(snapshot, query, Weighting.of(*own, snapshot.preset))
+        options = (self.weighting, self.k1, self.b, self.query_weights, self.delta)
+        return QueryTokens(snapshot, query, Weighting.of(*options, snapshot.preset))
 
 
 class BM25Scorer(_Weighted, Leaf, Transformer):
@@ -362,17 +346,12 @@ class BM25Scorer(_Weighted, Leaf, Transformer):
 
     Args:
         bm25_index: the index.
-        k1: at least 0; how slowly repetition in a document saturates. ``None`` for the default of the index's preset:
-            .9 for a standard BM25, 2 for ``math``. With TF-IDF 1.2.
-        b: 0 to 1; how much long documents are discounted. ``None`` for the default of the index's preset: .4 for a
-            standard BM25, 1 for ``math``. With TF-IDF .75.
-        query_weights: the weight of a token that occurs ``f`` times in the query: ``f`` (``"linear"``) or ``1 + ln f``
-            (``"log"``), since posts as queries repeat themselves. ``None`` for the default of the index's preset:
-            linear for a standard BM25, log for ``math``. With TF-IDF linear.
-        delta: of BM25+ (Lv and Zhai, CIKM 2011), at least 0, 1 there; ``None`` for BM25.
-        weighting: ``"bm25"``, or ``"tf-idf"`` for Terrier's TF-IDF, the baseline of ARQMath, whose index keeps every
-            word: ``indexer(tokens=TokenOptions(stop_words=False, stem=False))``. One index serves all weightings, since
-            it keeps counts.
+        k1: at least 0; how slowly repetition in a document saturates. ``None`` for the preset's, as all of these.
+        b: 0 to 1; how much long documents are discounted.
+        query_weights: the weight of a token that occurs ``f`` times in the query: ``"linear"``, ``f``, or ``"log"``,
+            ``1 + ln f``.
+        delta: of BM25+, at least 0; ``None`` for BM25.
+        weighting: ``"bm25"`` or ``"tf-idf"``, with other defaults. :class:`BM25Retriever` says more of each option.
 
     Raises:
         ConfigError: an option is out of its range, or TF-IDF has a delta.
@@ -487,12 +466,12 @@ class BM25Retriever(_Weighted, SparseRetriever):
         texts = [query.text.strip() if isinstance(query, MathPost) else query for query in asked]
         blank = [qid for qid, text in zip(queries["qid"], texts, strict=True) if not text]
         warn_of_queries(blank, "blank queries", "Give each a text in `query`, or in `title` and `body`.")
-        found = []
+        rankings = []
         for query in progress(asked, "BM25", "queries", verbose=self.verbose):
             scores = self.tokens_of(query, snapshot).scores()
             matching = np.flatnonzero(scores > 0)
-            found.append(best_first(matching, scores[matching], self.num_results, snapshot.docnos))
-        return ranking_frame(queries, found, docno=snapshot.docnos)
+            rankings.append(best_first(matching, scores[matching], self.num_results, snapshot.docnos))
+        return ranking_frame(queries, rankings, docno=snapshot.docnos)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
         """Explain the contribution of each word and each formula's symbols to the score of a document.

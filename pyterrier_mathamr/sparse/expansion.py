@@ -90,27 +90,28 @@ class RM3(Leaf, Transformer):
         ranked = ordered_by_score(inp[["qid", "docno"]], inp["score"])
         best = ranked[ranked["rank"] < self.fb_docs]
         numbers, scores = snapshot.rows_of(list(map(str, best["docno"]))), best["score"].to_numpy(dtype=np.float64)
-        found, rows = snapshot.postings.of_documents(numbers), best.groupby("qid", sort=False).indices
+        hits, rows = snapshot.postings.of_documents(numbers), best.groupby("qid", sort=False).indices
         weigh, expanded = self.bm25_index.scorer().tokens_of, []
         for query in queries.to_dict("records"):
-            own = rows[query["qid"]]
+            of_query = rows[query["qid"]]
+            read, read_scores = numbers[of_query], scores[of_query]
             tokens = weigh(read_query(query, snapshot), snapshot)
             total = sum(tokens.given.values()) or 1.0  # weights that cancel each other stay as they are
             weights = {token: self.fb_lambda * weight / total for token, weight in tokens.weights.items()}
-            for token, share in _relevance(snapshot.postings, found, numbers[own], scores[own], self.fb_terms).items():
+            for token, share in _relevance(snapshot.postings, hits, read, read_scores, self.fb_terms).items():
                 weights[token] = weights.get(token, 0.0) + (1 - self.fb_lambda) * share
             expanded.append(weights)
         return with_objects(pushed, query_toks=expanded)
 
 
 def _relevance(
-    postings: Postings, found: tuple[Rows, Rows, Rows], documents: Rows, scores: npt.NDArray[np.float64], count: int
+    postings: Postings, hits: tuple[Rows, Rows, Rows], documents: Rows, scores: npt.NDArray[np.float64], count: int
 ) -> dict[str, float]:
     """Estimate p(w|R) of the best terms from documents whose postings were found, ties by term."""
     shares = np.exp(scores - scores.max()) / np.maximum(postings.lengths[documents], 1)
-    places = [slice(*np.searchsorted(found[0], (number, number + 1))) for number in documents.tolist()]
-    terms, of_posting = np.unique(np.concatenate([found[1][own] for own in places]), return_inverse=True)
-    masses = np.concatenate([share * found[2][own] for share, own in zip(shares, places, strict=True)])
+    places = [slice(*np.searchsorted(hits[0], (number, number + 1))) for number in documents.tolist()]
+    terms, of_posting = np.unique(np.concatenate([hits[1][rows] for rows in places]), return_inverse=True)
+    masses = np.concatenate([share * hits[2][rows] for share, rows in zip(shares, places, strict=True)])
     relevance = np.bincount(of_posting, masses, len(terms))
     contained = postings.offsets[terms + 1] - postings.offsets[terms]
     usual = np.flatnonzero((contained >= _LEAST) & (contained < int(_SHARE * len(postings.lengths))))

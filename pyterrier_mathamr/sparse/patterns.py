@@ -37,6 +37,7 @@ from pyterrier_mathamr._common.frames import best_places, ranking_frame, with_ob
 from pyterrier_mathamr._common.parameters import method
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow
 from pyterrier_mathamr.formula import trees_of_posts
+from pyterrier_mathamr.formula.located import write_term, write_value
 from pyterrier_mathamr.formula.matching import MOST_STEPS as STEPS_OF_ONE
 from pyterrier_mathamr.formula.matching import (
     Extent,
@@ -48,7 +49,6 @@ from pyterrier_mathamr.formula.matching import (
     unify,
     with_wildcards,
 )
-from pyterrier_mathamr.formula.writing import write_term, write_value
 from pyterrier_mathamr.store import Rows, ranges
 
 from .expressions import (
@@ -86,35 +86,21 @@ class Tier(IntEnum):
 
 
 class Matched(NamedTuple):
-    """A term of the index that a pattern matches.
+    """A term of the index that a pattern matches."""
 
-    Attributes:
-        term: its number.
-        tier: of formulas that consist of it only.
-        kept: the share of the pattern's own symbols that have their names in it.
-        brevity: the number of symbols of the pattern, divided by the number in the term; at most 1.
-        substitution: the substitution that makes both equal.
-    """
-
-    term: int
-    tier: Tier
-    kept: float
-    brevity: float
-    substitution: Substitution
+    term: int  # its number
+    tier: Tier  # of formulas that consist of it only
+    kept: float  # the share of the pattern's own symbols that have their names in it
+    brevity: float  # the number of symbols of the pattern, divided by the number in the term; at most 1
+    substitution: Substitution  # the substitution that makes both equal
 
 
 class SimilarFormulas(NamedTuple):
-    """The results of another search for a query.
+    """The results of another search for a query."""
 
-    Attributes:
-        docnos: the ids of formulas, best first.
-        scores: float64, of each.
-        places: each id to the post and the visual id.
-    """
-
-    docnos: list[str]
-    scores: npt.NDArray[np.float64]
-    places: Mapping[str, tuple[str, str]]
+    docnos: list[str]  # the ids of formulas, best first
+    scores: npt.NDArray[np.float64]  # float64, of each
+    places: Mapping[str, tuple[str, str]]  # each id to the post and the visual id
 
     @classmethod
     def of_ranking(cls, ranking: pd.DataFrame) -> SimilarFormulas:
@@ -143,27 +129,16 @@ class MatchedFormula(NamedTuple):
 
 
 class PatternScores(NamedTuple):
-    """All expressions of an index, scored for one query, and the formulas that another search has found.
+    """All expressions of an index, scored for one query, and the formulas that another search has found."""
 
-    Attributes:
-        scores: float64 ``[x]``, with a similarity of 0; 0 for an expression that does not match.
-        which: int64 ``[x]``, the number of its match; -1 for none.
-        tiers: int64 ``[x]``.
-        cover: float64 ``[x]``.
-        matches: the matches of the pattern.
-        similar: the results of the other search.
-        numbers: int64, of each of these; -1 for a formula that the index does not have.
-        similarity: float64, of each of these.
-    """
-
-    scores: npt.NDArray[np.float64]
-    which: Rows
-    tiers: Rows
-    cover: npt.NDArray[np.float64]
-    matches: list[Matched]
-    similar: SimilarFormulas
-    numbers: Rows
-    similarity: npt.NDArray[np.float64]
+    scores: npt.NDArray[np.float64]  # float64 ``[x]``, with a similarity of 0; 0 for an expression that does not match
+    which: Rows  # int64 ``[x]``, the number of its match; -1 for none
+    tiers: Rows  # int64 ``[x]``
+    cover: npt.NDArray[np.float64]  # float64 ``[x]``
+    matches: list[Matched]  # the matches of the pattern
+    similar: SimilarFormulas  # the results of the other search
+    numbers: Rows  # int64, of each of these; -1 for a formula that the index does not have
+    similarity: npt.NDArray[np.float64]  # float64, of each of these
 
     def of(self, expressions: Rows, similarity: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return the scores of formulas, float64; their expression is -1 if the index lacks it."""
@@ -178,16 +153,16 @@ class PatternSnapshot(ExpressionSnapshot[SubExpressions]):
     @property
     def terms(self) -> StoredTerms:
         """The terms, as unification reads them."""
-        found: StoredTerms = self.caches.setdefault("terms", StoredTerms(self.expressions.payload))
-        return found
+        terms: StoredTerms = self.caches.setdefault("terms", StoredTerms(self.expressions.payload))
+        return terms
 
     @cached_property
     def frequency(self) -> npt.NDArray[np.float64]:
         """How often each expression occurs, on a scale from 0 to 1: float64 ``[x]``."""
         counts = np.zeros(len(self.expressions.payload.symbols))
         np.add.at(counts, self.expressions.numbers, np.diff(self.expressions.owned))
-        found: npt.NDArray[np.float64] = np.minimum(1.0, np.log2(1 + counts) / 12)
-        return found
+        frequency: npt.NDArray[np.float64] = np.minimum(1.0, np.log2(1 + counts) / 12)
+        return frequency
 
 
 def read_pattern(latex: str) -> Terms | None:
@@ -209,7 +184,7 @@ def find_matches(pattern: Terms, terms: StoredTerms, most: int = MOST_STEPS) -> 
 
     Terms with the same letters come first, then whole formulas and statements, then small terms.
     """
-    index, found = terms.of, list[Matched]()
+    index, matches = terms.of, list[Matched]()
     candidates = index.candidates(pattern)
     same = np.isin(candidates, index.candidates(pattern, renamed=False))
     order = np.lexsort((index.weights[candidates], -index.best_places[candidates].astype(np.int64), ~same))
@@ -223,12 +198,12 @@ def find_matches(pattern: Terms, terms: StoredTerms, most: int = MOST_STEPS) -> 
         if substitution is None:
             continue
         renamed = [ours for ours, theirs in substitution.letters.items() if terms.label(theirs) != ours]
-        own = pattern.sizes[pattern.root] - sum(counts[label] for label in substitution.wildcards)
-        kept = 1 - sum(counts[label] for label in renamed) / max(1, own)
+        named = pattern.sizes[pattern.root] - sum(counts[label] for label in substitution.wildcards)
+        kept = 1 - sum(counts[label] for label in renamed) / max(1, named)
         brevity = min(1.0, pattern.sizes[pattern.root] / int(index.weights[term]))
         tier = Tier.INSTANCE if substitution.wildcards else Tier.RENAMED if renamed else Tier.EQUAL
-        found.append(Matched(term, tier, kept, brevity, substitution))
-    return found
+        matches.append(Matched(term, tier, kept, brevity, substitution))
+    return matches
 
 
 class PatternRetriever(FormulaRetriever):
@@ -299,11 +274,11 @@ class PatternRetriever(FormulaRetriever):
         )
         similar = self._search_similar(queries)
         asked = zip(queries["qid"], progress(patterns, self.label, "queries", verbose=self.verbose), strict=True)
-        found = [
+        rankings = [
             list(islice(self.find(pattern, similar.get(str(qid), NONE_SIMILAR)), self.num_results))
             for qid, pattern in asked
         ]
-        return _frame(queries, found, snapshot.terms)
+        return _frame(queries, rankings, snapshot.terms)
 
     def find(self, pattern: Terms | None, similar: SimilarFormulas) -> Iterator[MatchedFormula]:
         """Yield the formulas for one query, the best first, given what another search has found.
@@ -312,10 +287,10 @@ class PatternRetriever(FormulaRetriever):
         """
         snapshot, count, used = self.snapshot(), self.num_results, 0
         scored = _score(snapshot, pattern, similar)
-        while len(found := _best(snapshot, scored, count)) == count:
-            yield from found[used:]
+        while len(formulas := _best(snapshot, scored, count)) == count:
+            yield from formulas[used:]
             used, count = count, 10 * count
-        yield from found[used:]
+        yield from formulas[used:]
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
         """Explain how a formula matches: its tier, its place within the tier, and the substitution.
@@ -373,18 +348,35 @@ class PatternRetriever(FormulaRetriever):
         if self.similar is None:
             return {}
         latex = [with_wildcards(query_formula(row).latex) for row in queries.to_dict("records")]
-        readable = [place for place, of in enumerate(latex) if of]
+        readable = [place for place, text in enumerate(latex) if text]
         asked = queries.assign(latex=latex, query=latex).iloc[readable].reset_index(drop=True)
-        found = self.similar(asked)
-        return {str(qid): SimilarFormulas.of_ranking(of) for qid, of in found.groupby("qid", sort=False)}
+        ranking = self.similar(asked)
+        return {str(qid): SimilarFormulas.of_ranking(group) for qid, group in ranking.groupby("qid", sort=False)}
 
 
 def _score(snapshot: PatternSnapshot, pattern: Terms | None, similar: SimilarFormulas) -> PatternScores:
-    """Score all expressions for one query."""
-    index = snapshot.expressions.payload
+    """Score all expressions for one query, each by its best match."""
+    index, size = snapshot.expressions.payload, len(snapshot.expressions.payload.symbols)
+    which, tiers = np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    cover, scores = np.zeros(size), np.zeros(size)
     matches = [] if pattern is None else find_matches(pattern, snapshot.terms)
-    which, tiers, cover, fraction = _placed(index, matches, snapshot.frequency)
-    scores = np.where(which >= 0, tiers + _BELOW_ONE * fraction, 0.0)
+    if matches:
+        terms = np.array([match.term for match in matches], dtype=np.int64)
+        counts = index.owners[terms + 1] - index.owners[terms]
+        postings, number = ranges(index.owners[terms], counts), np.repeat(np.arange(len(matches)), counts)
+        expressions = index.within[postings]
+        kinds = np.array([int(match.tier) for match in matches])[number]
+        statement = index.places[postings] >= Extent.STATEMENT
+        reached = np.where(statement, kinds, kinds - (Tier.EQUAL - Tier.CONTAINS))
+        covered = np.minimum(1.0, index.weights[terms][number] / np.maximum(1, index.symbols[expressions]))
+        fractions = [_WEIGHTS["kept"] * match.kept + _WEIGHTS["brevity"] * match.brevity for match in matches]
+        frequency = np.where(kinds == Tier.INSTANCE, snapshot.frequency[expressions], 0.0)
+        fraction = np.array(fractions)[number]
+        fraction += _WEIGHTS["cover"] * covered + _WEIGHTS["frequency"] * frequency
+        order = np.lexsort((-number, fraction, reached))  # the last of an expression is its best; of equals the first
+        best = expressions[order]
+        which[best], tiers[best], cover[best] = number[order], reached[order], covered[order]
+        scores[best] = reached[order] + _BELOW_ONE * fraction[order]
     rows = snapshot.look_up(similar.docnos)
     numbers = np.where(rows < 0, -1, np.searchsorted(snapshot.live, rows))
     return PatternScores(scores, which, tiers, cover, matches, similar, numbers, _shares(similar.scores))
@@ -395,21 +387,21 @@ def _best(snapshot: PatternSnapshot, scored: PatternScores, count: int) -> list[
     expressions, similar, places = snapshot.expressions, scored.similar, scored.numbers
     # results that are also similar may have moved others beyond the end
     matching, _ = expressions.best(scored.scores, count + len(places), snapshot.formula_ids)
-    there, others = places >= 0, np.flatnonzero(places < 0)  # the index does not have the others
-    known = np.union1d(matching, places[there])
+    indexed, others = places >= 0, np.flatnonzero(places < 0)  # the index does not have the others
+    known = np.union1d(matching, places[indexed])
     similarity = np.zeros(len(known) + len(others))
-    similarity[np.searchsorted(known, places[there])] = scored.similarity[there]
+    similarity[np.searchsorted(known, places[indexed])] = scored.similarity[indexed]
     similarity[len(known) :] = scored.similarity[others]
-    of = expressions.numbers[np.searchsorted(expressions.owned, known, side="right") - 1]
-    of = np.append(of, np.full(len(others), -1))
-    scores = scored.of(of, similarity)
+    numbers = expressions.numbers[np.searchsorted(expressions.owned, known, side="right") - 1]
+    numbers = np.append(numbers, np.full(len(others), -1))
+    scores = scored.of(numbers, similarity)
 
     def names(some: Rows) -> list[str]:
         outside = some >= len(known)
-        found = np.empty(len(some), dtype=object)
-        found[~outside] = snapshot.formula_ids(known[some[~outside]])
-        found[outside] = [similar.docnos[others[place - len(known)]] for place in some[outside].tolist()]
-        return list(found)
+        docnos = np.empty(len(some), dtype=object)
+        docnos[~outside] = snapshot.formula_ids(known[some[~outside]])
+        docnos[outside] = [similar.docnos[others[place - len(known)]] for place in some[outside].tolist()]
+        return list(docnos)
 
     positive = np.flatnonzero(scores > 0)
     best = positive[best_places(scores[positive], count, lambda some: names(positive[some]))]
@@ -419,11 +411,12 @@ def _best(snapshot: PatternSnapshot, scored: PatternScores, count: int) -> list[
         posts[inside, column] = texts(known[best[inside]])
     for place in np.flatnonzero(~inside).tolist():
         posts[place] = similar.places[ids[place]]
-    which = np.where(of[best] >= 0, scored.which[of[best]], -1).tolist()
-    found = [scored.matches[number] if number >= 0 else None for number in which]
-    tiers = [Tier(tier if match else 0) for tier, match in zip(scored.tiers[of[best]].tolist(), found, strict=True)]
-    covers = scored.cover[of[best]].tolist()
-    return list(map(MatchedFormula, ids, posts[:, 0], posts[:, 1], scores[best].tolist(), tiers, found, covers))
+    numbers = numbers[best]
+    which = np.where(numbers >= 0, scored.which[numbers], -1).tolist()
+    matches = [scored.matches[number] if number >= 0 else None for number in which]
+    tiers = [Tier(tier if match else 0) for tier, match in zip(scored.tiers[numbers].tolist(), matches, strict=True)]
+    covers = scored.cover[numbers].tolist()
+    return list(map(MatchedFormula, ids, posts[:, 0], posts[:, 1], scores[best].tolist(), tiers, matches, covers))
 
 
 def described(terms: StoredTerms, match: Matched | None) -> tuple[str, dict[str, str]]:
@@ -444,31 +437,6 @@ def _name(label: str) -> str:
     return write_term(single, single.add(label))
 
 
-def _placed(
-    index: SubExpressions, matches: list[Matched], frequency: npt.NDArray[np.float64]
-) -> tuple[Rows, Rows, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Find the best match of each expression: its number, tier and cover, and the fraction without similarity."""
-    size = len(index.symbols)
-    which, tiers = np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.int64)
-    cover, fraction = np.zeros(size), np.zeros(size)
-    if not matches:
-        return which, tiers, cover, fraction
-    terms = np.array([match.term for match in matches], dtype=np.int64)
-    counts = index.owners[terms + 1] - index.owners[terms]
-    postings, number = ranges(index.owners[terms], counts), np.repeat(np.arange(len(matches)), counts)
-    of = index.within[postings]
-    kinds = np.array([int(match.tier) for match in matches])[number]
-    statement = index.places[postings] >= Extent.STATEMENT
-    reached = np.where(statement, kinds, kinds - (Tier.EQUAL - Tier.CONTAINS))
-    covered = np.minimum(1.0, index.weights[terms][number] / np.maximum(1, index.symbols[of]))
-    own = np.array([_WEIGHTS["kept"] * match.kept + _WEIGHTS["brevity"] * match.brevity for match in matches])[number]
-    own += _WEIGHTS["cover"] * covered + _WEIGHTS["frequency"] * np.where(kinds == Tier.INSTANCE, frequency[of], 0.0)
-    order = np.lexsort((-number, own, reached))  # the last of an expression is its best; of equal ones the first
-    which[of[order]], tiers[of[order]] = number[order], reached[order]
-    cover[of[order]], fraction[of[order]] = covered[order], own[order]
-    return which, tiers, cover, fraction
-
-
 def _shares(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Divide scores by the best one; where some are not positive, take 1 / (rank + 1)."""
     if scores.min(initial=np.inf) > 0:
@@ -477,12 +445,12 @@ def _shares(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.asarray(1.0 / (1.0 + ranks), dtype=np.float64)
 
 
-def _frame(queries: pd.DataFrame, found: list[list[MatchedFormula]], terms: StoredTerms) -> pd.DataFrame:
-    rows = [row for of in found for row in of]
+def _frame(queries: pd.DataFrame, rankings: list[list[MatchedFormula]], terms: StoredTerms) -> pd.DataFrame:
+    rows = [row for formulas in rankings for row in formulas]
     written = {id(row.match): described(terms, row.match) for row in rows}
-    places = [(range(len(of)), np.array([row.score for row in of])) for of in found]
+    places = [(range(len(formulas)), np.array([row.score for row in formulas])) for formulas in rankings]
     texts = {name: [getattr(row, name) for row in rows] for name in ("docno", "post_id", "visual_id")}
-    made = ranking_frame(queries, places, **{name: lambda _, of=of: of for name, of in texts.items()})
+    made = ranking_frame(queries, places, **{name: lambda _, values=values: values for name, values in texts.items()})
     matched, substitutions = ([written[id(row.match)][part] for row in rows] for part in range(2))
     return with_objects(made, tier=[row.tier.words for row in rows], matched=matched, substitution=substitutions)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -125,7 +125,9 @@ class Postings:
             greatest = np.zeros(len(terms), dtype=np.int64)  # postings, including documents that are left out
             for piece, (start, of) in zip(pieces, places, strict=True):
                 greatest[of] += np.diff(piece.offsets[start : start + len(of) + 1])
-            for first, last in _term_blocks(ends_of(greatest)):
+            ends, last = ends_of(greatest), 0
+            while last < len(terms):  # runs of about BLOCK postings
+                first, last = last, max(last + 1, int(np.searchsorted(ends, ends[last] + BLOCK, side="right")) - 1)
                 found, of_found = _block(pieces, places, numbers, first, last, size)
                 sizes = np.diff(np.searchsorted(found, size * np.arange(1, last - first + 1)), prepend=0)
                 occurs = np.flatnonzero(sizes)
@@ -157,7 +159,6 @@ class PostingsBuilder:
 
     @property
     def nbytes(self) -> int:
-        """Estimate the memory of the counts."""
         return _POSTING_BYTES * len(self._counts) + _TERM_BYTES * len(self._seen)
 
     def add(self, tokens: Sequence[str]) -> None:
@@ -182,15 +183,6 @@ class PostingsBuilder:
             counts=np.asarray(self._counts, dtype=np.int32)[order],
             lengths=np.asarray(self._lengths, dtype=np.int32),
         )
-
-
-def _term_blocks(offsets: Rows) -> Iterator[tuple[int, int]]:
-    """Cut terms into runs of about :data:`BLOCK` postings; yield the first term of each, and the one after its last."""
-    first = 0
-    while first < len(offsets) - 1:
-        last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + BLOCK, side="right")) - 1)
-        yield first, last
-        first = last
 
 
 def _block(
@@ -219,16 +211,10 @@ def postings_of(parts: Sequence[StoredPart], folder: Path | None = None) -> Post
         return Postings.of_part(parts[0])
     numbers, size = list[Rows](), 0
     for part in parts:
-        numbers.append(_numbers(part, size, folder))
-        size += part.meta.live
+        number = scratch_array(folder, len(part), np.dtype(np.int64))  # of each row, -1 for a deleted one
+        for start in range(0, len(part), BLOCK):
+            alive = part.alive[start : start + BLOCK]
+            number[start : start + BLOCK] = np.where(alive, size + np.cumsum(alive) - 1, -1)
+            size += int(np.count_nonzero(alive))
+        numbers.append(number)
     return Postings.combined([Postings.of_part(part) for part in parts], numbers, size, folder)
-
-
-def _numbers(part: StoredPart, first: int, folder: Path | None) -> Rows:
-    """Number the rows of a part that are not deleted, from a number on: int64 ``[m]``, -1 for the others."""
-    numbers = scratch_array(folder, len(part), np.dtype(np.int64))
-    for start in range(0, len(part), BLOCK):
-        alive = part.alive[start : start + BLOCK]
-        numbers[start : start + BLOCK] = np.where(alive, first + np.cumsum(alive) - 1, -1)
-        first += int(np.count_nonzero(alive))
-    return numbers

@@ -88,18 +88,15 @@ def pair_terms(tree: FormulaTree | None, options: PairOptions) -> list[str]:
         return []
     small = all(parent == 0 for parent, _, _ in tree.edges)
     ends = small if options.ends == "small" else bool(options.ends)
-    if _all_are_short(tree, options.window):
-        terms = _short_terms(tree, options.window, ends)
+    window = options.window
+    # no symbol pair can be left out for its length, and no path is run-length encoded, wherever they are
+    longest = 2 * max(map(len, tree.nodes), default=0) + window + max(SPELLED_PATH, 2 * len(tree.nodes)) + 3
+    is_short = 0 < window <= SPELLED_PATH and longest <= LONGEST_PAIR
+    if is_short and all(len(label) == 1 for _, _, label in tree.edges):
+        terms = _short_terms(tree, window, ends)
     else:
-        terms = [f"{above}\t{path}\t{below}" for above, below, path, _ in tree.tuples(options.window, ends)]
+        terms = [f"{above}\t{path}\t{below}" for above, below, path, _ in tree.tuples(window, ends)]
     return [term.replace("\n", " ") for term in terms] if any("\n" in node for node in tree.nodes) else terms
-
-
-def _all_are_short(tree: FormulaTree, window: int) -> bool:
-    """Whether no symbol pair can be left out for its length, and no path is run-length encoded, wherever they are."""
-    place = max(SPELLED_PATH, 2 * len(tree.nodes))
-    longest = 2 * max(map(len, tree.nodes), default=0) + window + place + 3
-    return 0 < window <= SPELLED_PATH and longest <= LONGEST_PAIR and all(len(label) == 1 for _, _, label in tree.edges)
 
 
 def _short_terms(tree: FormulaTree, window: int, ends: bool) -> list[str]:

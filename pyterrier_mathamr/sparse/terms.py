@@ -21,9 +21,9 @@ array operations over the terms with one label.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -61,8 +61,8 @@ def take_terms(pair: FormulaPair) -> Taken | None:
         return None
     terms = read_terms(pair.opt, line_trees(pair.opt))
     symbols = terms.sizes[terms.root]
-    found = parts(terms)
-    places = [int(found.get(term, -1)) for term in range(len(terms))]
+    extents = parts(terms)
+    places = [int(extents.get(term, -1)) for term in range(len(terms))]
     return Taken(terms.labels, terms.args, terms.shapes, terms.keys, terms.sizes, places, symbols)
 
 
@@ -140,9 +140,7 @@ _FIELDS = (
     Field("symbols", "int32", "x"),
     *text_fields("label_names", "l"),
 )
-_ARRAYS = (
-    "shapes", "exact", "labels", "operands", "args", "weights", "owners", "within", "places", "symbols"
-)  # fmt: skip
+_ARRAYS = tuple(field.name for field in _FIELDS[:-2])
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,8 +161,8 @@ class SubExpressions:
 
     @classmethod
     def of_part(cls, part: StoredPart) -> Self:
-        found: dict[str, Any] = {name: part[name] for name in _ARRAYS}
-        made = cls(**found, label_names=read_names(part, "label_names"))
+        arrays: dict[str, Any] = {name: part[name] for name in _ARRAYS}
+        made = cls(**arrays, label_names=read_names(part, "label_names"))
         shapes, keys = made.shapes, made.exact
         if bool(np.any((shapes[1:] < shapes[:-1]) | ((shapes[1:] == shapes[:-1]) & (keys[1:] <= keys[:-1])))):
             raise DamagedError(part.path, "its hashes do not ascend")
@@ -181,25 +179,22 @@ class SubExpressions:
         return _united(cls, pieces, terms, numbers, size)
 
     def arrays(self) -> dict[str, Array]:
-        """Return the arrays of a part."""
         return {name: getattr(self, name) for name in _ARRAYS} | text_arrays("label_names", self.label_names)
 
     def label(self, term: int) -> str:
-        """Return the label of a term."""
         name: str = self.label_names[self.labels[term]]
         return name
 
     def operands_of(self, term: int) -> tuple[int, ...]:
-        """Return the operands of a term."""
         return tuple(self.args[self.operands[term] : self.operands[term + 1]].tolist())
 
     @cached_property
     def best_places(self) -> npt.NDArray[np.uint8]:
         """The greatest place that each term has in any expression: uint8 ``[t]``."""
-        found = np.zeros(len(self.shapes), dtype=np.uint8)
+        best = np.zeros(len(self.shapes), dtype=np.uint8)
         owned = np.flatnonzero(np.diff(self.owners))
-        found[owned] = np.maximum.reduceat(self.places, self.owners[owned]) if len(owned) else 0
-        return found
+        best[owned] = np.maximum.reduceat(self.places, self.owners[owned]) if len(owned) else 0
+        return best
 
     @cached_property
     def by_label(self) -> tuple[Rows, Rows]:
@@ -219,13 +214,13 @@ class SubExpressions:
 
     def candidates(self, pattern: Terms, *, renamed: bool = True) -> Rows:
         """Find the terms that may match a pattern, ascending; all of them, or only with the same letters."""
-        found: list[Rows | None] = []
+        matching: list[Rows | None] = []
         for term in range(pattern.root + 1):
-            found.append(self._matching(pattern, term, found, renamed))
-        last = found[pattern.root]
-        return np.zeros(0, dtype=np.int64) if last is None else last
+            matching.append(self._matching(pattern, term, matching, renamed))
+        whole = matching[pattern.root]
+        return np.zeros(0, dtype=np.int64) if whole is None else whole
 
-    def _matching(self, pattern: Terms, term: int, found: Sequence[Rows | None], renamed: bool) -> Rows | None:
+    def _matching(self, pattern: Terms, term: int, matching: Sequence[Rows | None], renamed: bool) -> Rows | None:
         """Find the terms that may match a term of a pattern, from those for its operands; ``None`` is all."""
         label, args = pattern.labels[term], pattern.args[term]
         if is_wildcard(label):
@@ -242,7 +237,7 @@ class SubExpressions:
         takes_more = label in ASSOCIATIVE and any(is_wildcard(pattern.labels[arg]) for arg in args)
         terms = terms[counts >= len(args) if takes_more else counts == len(args)]
         for place, arg in enumerate(args):
-            known = found[arg]
+            known = matching[arg]
             if known is None or not len(terms):
                 continue
             if label[:2] == "U!":
@@ -262,8 +257,8 @@ def _among(values: npt.NDArray[np.int32], ascending: Rows) -> npt.NDArray[np.boo
         neighbors: npt.NDArray[np.bool_] = (values >= ascending[0]) & (values <= ascending[-1])
         return neighbors
     places = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
-    found: npt.NDArray[np.bool_] = ascending[places] == values
-    return found
+    is_among: npt.NDArray[np.bool_] = ascending[places] == values
+    return is_among
 
 
 S = TypeVar("S", bound=SubExpressions)
@@ -274,27 +269,15 @@ class StoredTerms:
 
     def __init__(self, of: SubExpressions) -> None:
         self.of = of
-        self._labels: dict[int, str] = {}
-        self._operands: dict[int, tuple[int, ...]] = {}
+        self._label, self._operands = lru_cache(_REMEMBERED)(of.label), lru_cache(_REMEMBERED)(of.operands_of)
 
     def label(self, term: int) -> str:
-        """Return the label of a term."""
-        if (known := self._labels.get(term)) is None:
-            if len(self._labels) > _REMEMBERED:
-                self._labels = {}
-            known = self._labels[term] = self.of.label(term)
-        return known
+        return self._label(term)
 
     def operands(self, term: int) -> tuple[int, ...]:
-        """Return its operands."""
-        if (known := self._operands.get(term)) is None:
-            if len(self._operands) > _REMEMBERED:
-                self._operands = {}
-            known = self._operands[term] = self.of.operands_of(term)
-        return known
+        return self._operands(term)
 
     def identity(self, term: int) -> tuple[int, int]:
-        """Return its shape and its key."""
         return int(self.of.shapes[term]), int(self.of.exact[term])
 
 
@@ -304,10 +287,14 @@ def _united(
     """Combine collections whose postings have these terms; -1 among ``numbers`` leaves an expression out."""
     kept = [number[piece.within] >= 0 for piece, number in zip(pieces, numbers, strict=True)]
     used = [_closed(piece, of[keep]) for piece, of, keep in zip(pieces, terms, kept, strict=True)]
-    shapes = _end_to_end([piece.shapes[some] for piece, some in zip(pieces, used, strict=True)], np.uint64)
-    keys = _end_to_end([piece.exact[some] for piece, some in zip(pieces, used, strict=True)], np.uint64)
-    orders = _end_to_end([_orders(piece)[some] for piece, some in zip(pieces, used, strict=True)], np.uint64)
-    order = np.lexsort((orders, keys, shapes))
+
+    def of_used(arrays: Iterable[Array], dtype: Any) -> Any:
+        """Put the values of the used terms end to end."""
+        return _end_to_end([array[some] for array, some in zip(arrays, used, strict=True)], dtype)
+
+    shapes = of_used((piece.shapes for piece in pieces), np.uint64)
+    keys = of_used((piece.exact for piece in pieces), np.uint64)
+    order = np.lexsort((of_used(map(_orders, pieces), np.uint64), keys, shapes))
     fresh = np.ones(len(order), dtype=np.bool_)
     fresh[1:] = (shapes[order][1:] != shapes[order][:-1]) | (keys[order][1:] != keys[order][:-1])
     new = np.empty(len(order), dtype=np.int64)
@@ -317,36 +304,31 @@ def _united(
         [piece.label_names for piece in pieces],
         [piece.labels[some] for piece, some in zip(pieces, used, strict=True)],
     )
-    counts, args, of_terms, base = list[Rows](), list[Rows](), list[Rows](), 0
-    for piece, some, of, keep in zip(pieces, used, terms, kept, strict=True):
-        number = np.full(len(piece.shapes), -1, dtype=np.int64)
-        number[some] = new[base : base + len(some)]
-        base += len(some)
-        sizes = piece.operands[some + 1] - piece.operands[some]
-        counts.append(sizes)
-        args.append(number[piece.args[ranges(piece.operands[some], sizes)]])
-        of_terms.append(number[of[keep]])
-    sizes, every = _end_to_end(counts, np.int64), _end_to_end(args, np.int64)
-    starts = ends_of(sizes)[:-1]
-    of_term = _end_to_end(of_terms, np.int64)
-    within = _end_to_end(
-        [number[piece.within[keep]] for piece, number, keep in zip(pieces, numbers, kept, strict=True)], np.int64
-    )
-    places = _end_to_end([piece.places[keep] for piece, keep in zip(pieces, kept, strict=True)], np.uint8)
-    by_term = np.lexsort((within, of_term))
+    counts, args, of_terms, within, places, base = [], [], [], [], [], 0
     symbols = np.zeros(size, dtype=np.int32)
-    for piece, number in zip(pieces, numbers, strict=True):
+    for piece, some, of, number, keep in zip(pieces, used, terms, numbers, kept, strict=True):
+        new_term = np.full(len(piece.shapes), -1, dtype=np.int64)
+        new_term[some] = new[base : base + len(some)]
+        base += len(some)
+        counts.append(piece.operands[some + 1] - piece.operands[some])
+        args.append(new_term[piece.args[ranges(piece.operands[some], counts[-1])]])
+        of_terms.append(new_term[of[keep]])
+        within.append(number[piece.within[keep]])
+        places.append(piece.places[keep])
         symbols[number[number >= 0]] = piece.symbols[number >= 0]
+    sizes, of_term = _end_to_end(counts, np.int64), _end_to_end(of_terms, np.int64)
+    expressions = _end_to_end(within, np.int64)
+    by_term = np.lexsort((expressions, of_term))
     return kind(
         shapes=shapes[first],
         exact=keys[first],
         labels=labels[first],
         operands=ends_of(sizes[first]),
-        args=every[ranges(starts[first], sizes[first])].astype(np.int32),
-        weights=_end_to_end([piece.weights[some] for piece, some in zip(pieces, used, strict=True)], np.int32)[first],
+        args=_end_to_end(args, np.int64)[ranges(ends_of(sizes)[:-1][first], sizes[first])].astype(np.int32),
+        weights=of_used((piece.weights for piece in pieces), np.int32)[first],
         owners=ends_of(np.bincount(of_term, minlength=len(first))),
-        within=within[by_term].astype(np.int32),
-        places=places[by_term],
+        within=expressions[by_term].astype(np.int32),
+        places=_end_to_end(places, np.uint8)[by_term],
         symbols=symbols,
         label_names=names,
     )
@@ -358,8 +340,8 @@ def _orders(piece: SubExpressions) -> Array:
     powers = np.ones(int(places.max(initial=0)) + 1, dtype=np.uint64)
     powers[1:] = np.multiply.accumulate(np.full(len(powers) - 1, _ODD, dtype=np.uint64))
     sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(piece.exact[piece.args] * powers[places])])
-    found: Array = sums[piece.operands[1:]] - sums[piece.operands[:-1]]
-    return found
+    orders: Array = sums[piece.operands[1:]] - sums[piece.operands[:-1]]
+    return orders
 
 
 def _closed(piece: SubExpressions, terms: Rows) -> Rows:

@@ -57,19 +57,19 @@ class Texts(Sequence[str]):
     @classmethod
     def of(cls, texts: Iterable[str], folder: Path | None = None) -> Texts:
         """Store some texts, a block at a time, in memory or in a folder."""
-        stream, found = iter(texts), TextsBuilder(folder)
+        stream, builder = iter(texts), TextsBuilder(folder)
         while some := list(islice(stream, AT_ONCE)):
             arrays = text_arrays("", some)
-            found.add(cls(arrays[""], arrays["_offsets"]))
-        return found.texts()
+            builder.add(cls(arrays[""], arrays["_offsets"]))
+        return builder.texts()
 
     def take(self, rows: Rows, folder: Path | None = None) -> Texts:
         """Return the texts of some rows, in the order of these, in memory or in a folder."""
-        found = TextsBuilder(folder)
+        builder = TextsBuilder(folder)
         for start in range(0, len(rows), AT_ONCE):
             starts, ends = (self.offsets[rows[start : start + AT_ONCE] + more] for more in (0, 1))
-            found.add(Texts(self.data[ranges(starts, ends - starts)], np.append(0, np.cumsum(ends - starts))))
-        return found.texts()
+            builder.add(Texts(self.data[ranges(starts, ends - starts)], np.append(0, np.cumsum(ends - starts))))
+        return builder.texts()
 
     def between(self, start: int, stop: int) -> Texts:
         """Return neighboring texts, without copying them."""
@@ -78,10 +78,10 @@ class Texts(Sequence[str]):
     @classmethod
     def joined(cls, pieces: Sequence[Texts]) -> Texts:
         """Put the texts of several one after another."""
-        found = TextsBuilder(None)
+        builder = TextsBuilder(None)
         for piece in pieces:
-            found.add(piece)
-        return found.texts()
+            builder.add(piece)
+        return builder.texts()
 
     def arrays(self, name: str) -> dict[str, Array]:
         """Return the arrays that :func:`text_fields` declares."""
@@ -226,8 +226,8 @@ def _ascend(data: Array, offsets: Rows) -> bool:
     def word(texts: Rows) -> Array:
         """Return the eight bytes from the place on; those after the end of a text are 0."""
         left = np.clip(lengths[texts] - place, 0, 8)
-        found = words[np.minimum(starts[texts] + place, len(data))].astype(np.uint64)
-        return np.where(left, found & ~np.uint64(0) << (8 * (8 - np.maximum(left, 1))).astype(np.uint64), np.uint64(0))
+        eight = words[np.minimum(starts[texts] + place, len(data))].astype(np.uint64)
+        return np.where(left, eight & ~np.uint64(0) << (8 * (8 - np.maximum(left, 1))).astype(np.uint64), np.uint64(0))
 
     while len(pairs):
         before, after = word(pairs - 1), word(pairs)
@@ -257,14 +257,14 @@ def renumbered(
 ) -> tuple[list[Name], npt.NDArray[np.int32]]:
     """Unite the names that occur in several tables, ascending, and return their numbers end to end."""
     occur = [np.unique(some).tolist() for some in used]
-    union = sorted({of[number] for of, some in zip(names, occur, strict=True) for number in some})
+    union = sorted({table[number] for table, some in zip(names, occur, strict=True) for number in some})
     number_of = dict(zip(union, range(len(union)), strict=True))
-    found = [np.zeros(0, dtype=np.int32)]
-    for of, some, each in zip(names, occur, used, strict=True):
-        numbers = np.zeros(len(of), dtype=np.int32)
-        numbers[some] = [number_of[of[number]] for number in some]
-        found.append(numbers[each])
-    return union, np.concatenate(found)
+    new_numbers = [np.zeros(0, dtype=np.int32)]
+    for table, some, each in zip(names, occur, used, strict=True):
+        numbers = np.zeros(len(table), dtype=np.int32)
+        numbers[some] = [number_of[table[number]] for number in some]
+        new_numbers.append(numbers[each])
+    return union, np.concatenate(new_numbers)
 
 
 class TermPlace(NamedTuple):

@@ -108,21 +108,13 @@ _JOINERS = "\u200c\u200d"
 
 
 class WordBreaks(NamedTuple):
-    """Patterns that cut text.
+    """Patterns that cut text."""
 
-    Attributes:
-        word: a word of a script with spaces.
-        run: characters of scripts without spaces.
-        character: one of them with its marks.
-        piece: a word, a run, or what is between.
-        marks: all marks.
-    """
-
-    word: re.Pattern[str]
-    run: re.Pattern[str]
-    character: re.Pattern[str]
-    piece: re.Pattern[str]
-    marks: frozenset[str]
+    word: re.Pattern[str]  # a word of a script with spaces
+    run: re.Pattern[str]  # characters of scripts without spaces
+    character: re.Pattern[str]  # one of them with its marks
+    piece: re.Pattern[str]  # a word, a run, or what is between
+    marks: frozenset[str]  # all marks
 
 
 @cache
@@ -212,15 +204,15 @@ def post_tokens(post: MathPost, options: TokenOptions = _STANDARD) -> list[str]:
 def tokens_of_formulas(post: MathPost, options: TokenOptions = _STANDARD, most: int | None = None) -> list[list[str]]:
     """List the tokens of each formula of a post, or of the first ones; one may use commands that another defines."""
     formulas = post.formulas[:most]
-    found = [formula_tokens(formula.latex, options) if options.formulas else [] for formula in formulas]
-    if options.structures and found:
+    of_formulas = [formula_tokens(formula.latex, options) if options.formulas else [] for formula in formulas]
+    if options.structures and of_formulas:
         from pyterrier_mathamr.formula import definitions, one_text  # loads parsers that other tokens do not need
 
         macros = definitions(formula.latex for formula in post.formulas)
         with one_text():
-            for tokens, formula in zip(found, formulas, strict=True):
+            for tokens, formula in zip(of_formulas, formulas, strict=True):
                 tokens += structure_tokens(formula.latex, macros)
-    return found
+    return of_formulas
 
 
 def word_tokens(text: str, options: TokenOptions = _STANDARD) -> list[str]:

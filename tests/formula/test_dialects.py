@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.feedback import gathered
 from pyterrier_mathamr.formula import definitions, opt_from_latex, report_unknown_commands, trees_from_latex
-from pyterrier_mathamr.formula.tex import source
+from pyterrier_mathamr.formula.tex import converter
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,9 @@ PIECES = st.sampled_from([*WORDS.split(), "\n", "\t", " "])
 @given(st.lists(PIECES, max_size=8).map("".join))
 def test_a_formula_that_is_passed_over_has_nothing_to_rewrite(latex: str) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(source, "_has_foreign", lambda _: True)
-        whole = source.known_commands(latex)
-    assert source.known_commands(latex) == whole
+        patched.setattr(converter, "_has_foreign", lambda _: True)
+        whole = converter.known_commands(latex)
+    assert converter.known_commands(latex) == whole
 
 
 @pytest.mark.parametrize("latex", [r"\left< v, w\right>", r"\left<v,w\right\rangle", r"\bigl<v,w\bigr>", "⟨v,w⟩"])

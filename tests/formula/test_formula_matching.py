@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyterrier_mathamr.formula import FormulaTree, opt_from_latex
-from pyterrier_mathamr.formula.located import find_part, line_trees, lines_of, locate
+from pyterrier_mathamr.formula.located import find_part, line_trees, lines_of, locate, write_term, write_value
 from pyterrier_mathamr.formula.matching import (
     MOST_STEPS,
     Extent,
@@ -23,7 +23,6 @@ from pyterrier_mathamr.formula.matching import (
     unify,
     with_wildcards,
 )
-from pyterrier_mathamr.formula.writing import write_term, write_value
 
 
 def terms(latex: str) -> Terms:

@@ -55,10 +55,6 @@ def test_a_pair_of_more_than_200_characters_is_dropped():
     assert pair(193) == ()
 
 
-def test_leaf_paths_run_from_each_leaf_up_to_the_root():
-    assert OPT.leaf_paths() == (("V!𝑥", "O!SUP", "U!plus"), ("N!2", "O!SUP", "U!plus"), ("N!1", "U!plus"))
-
-
 def test_unified_keeps_types_and_untyped_operators():
     assert SLT.unified().nodes == ("V!", "N!", "+", "N!")
     assert SLT.unified().edges == SLT.edges

@@ -18,7 +18,7 @@ from pyterrier_mathamr._common.drawing import (
     placed_tree,
     text_width,
 )
-from pyterrier_mathamr.formula import FormulaPair, FormulaTree, opt_from_latex, trees_from_latex
+from pyterrier_mathamr.formula import FormulaPair, opt_from_latex, trees_from_latex
 
 from .trees import TYPES, tree_nodes
 from .typesetting import Paragraph, paint_paragraph, paragraph
@@ -37,29 +37,17 @@ class Tree(NamedTuple):
 
 
 class Box(NamedTuple):
-    """The box of a formula.
+    """The box of a formula."""
 
-    Attributes:
-        name: such as ``FORMULA_0``.
-        shown: the formula.
-        virtual: the label of its virtual node, at the right end of the head; may be empty.
-        edges: the number of edges of the virtual node, for its tooltip.
-        trees: the trees to draw.
-        note: shown instead of omitted trees.
-        in_row: whether the trees are side by side.
-        width: in pixels.
-        height: in pixels.
-    """
-
-    name: str
-    shown: Paragraph
-    virtual: str
-    edges: int
-    trees: Sequence[Tree]
-    note: str
-    in_row: bool
-    width: float
-    height: float
+    name: str  # such as ``FORMULA_0``
+    shown: Paragraph  # the formula
+    virtual: str  # the label of its virtual node, at the right end of the head; may be empty
+    edges: int  # the number of edges of the virtual node, for its tooltip
+    trees: Sequence[Tree]  # the trees to draw
+    note: str  # shown instead of omitted trees
+    in_row: bool  # whether the trees are side by side
+    width: float  # in pixels
+    height: float  # in pixels
 
     @property
     def head(self) -> float:
@@ -174,21 +162,18 @@ def paint_key(canvas: Canvas, entries: Sequence[KeyEntry], x: float, y: float, w
         wide = text_width(f"{mark}{entry.letter} {entry.meaning}") + (20 if group == "shape" else 0)
         if at > x and (group != before or at + wide > x + width):
             at, top = x, top + _ROW
-        _entry(canvas, entry, at, top, mark, colors)
+        if entry.letter:
+            canvas.text(at, top + 10, f"{mark}{entry.letter}", colors.text, strong=True)
+            canvas.text(at + text_width(f"{mark}{entry.letter} "), top + 10, entry.meaning, colors.quiet)
+        else:
+            again = entry.kind == "again"
+            paint: Paint = Paint(colors.panel, colors.line, "") if again else getattr(colors, entry.kind)
+            radius = 6 if entry.kind in ("virtual", "concept", "opt", "again") else 2
+            marks = "legend dashed" if again else "legend"
+            canvas.panel(at, top, 14, 12, paint.fill, paint.border, marks, radius=radius)
+            canvas.text(at + 20, top + 10, entry.meaning, colors.text)
         at, before = at + wide + _GAP, group
     return top + _ROW
-
-
-def _entry(canvas: Canvas, entry: KeyEntry, x: float, y: float, mark: str, colors: Palette) -> None:
-    if entry.letter:
-        canvas.text(x, y + 10, f"{mark}{entry.letter}", colors.text, strong=True)
-        canvas.text(x + text_width(f"{mark}{entry.letter} "), y + 10, entry.meaning, colors.quiet)
-        return
-    paint: Paint = getattr(colors, entry.kind) if entry.kind != "again" else Paint(colors.panel, colors.line, "")
-    round_corners = entry.kind in ("virtual", "concept", "opt", "again")
-    marks = "legend dashed" if entry.kind == "again" else "legend"
-    canvas.panel(x, y, 14, 12, paint.fill, paint.border, marks, radius=6 if round_corners else 2)
-    canvas.text(x + 20, y + 10, entry.meaning, colors.text)
 
 
 _MARGIN, _NARROWEST = 14.0, 560.0
@@ -215,13 +200,9 @@ def draw_formula(latex: str, *, theme: Theme = "light", trees: FormulaPair | Non
     pair = trees_from_latex(latex) if trees is None else trees
     if trees is None and pair.opt is None and pair.slt is None:
         opt_from_latex(latex)  # raises an error with the fault and its place
-    opt, slt = _nodes(pair.opt, "opt"), _nodes(pair.slt, "slt")
+    opt, slt = ([] if tree is None else tree_nodes(tree, kind) for tree, kind in ((pair.opt, "opt"), (pair.slt, "slt")))
     box = formula_box("formula", latex, opt, slt, float(width))
     inner = max(box.width, _NARROWEST)
     top = paint_key(canvas, key_of([*opt, *slt], virtual=False), _MARGIN, _MARGIN, inner, colors) + 6
     paint_box(canvas, box, _MARGIN, top, colors)
     return canvas.picture(inner + 2 * _MARGIN, top + box.height + _MARGIN, colors.ground, latex)
-
-
-def _nodes(tree: FormulaTree | None, kind: str) -> list[TreeNode]:
-    return [] if tree is None else tree_nodes(tree, kind)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 import re
+import unicodedata
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyterrier_mathamr._common.drawing import Canvas, TreeNode, paint_tree, palette, placed_tree, shortened, text_width
@@ -32,6 +33,8 @@ TYPES = {
 
 _ESCAPES = {"&comma;": ",", "&quest;": "?", "&lsqb;": "[", "&rsqb;": "]"}
 _ESCAPE = re.compile("|".join(_ESCAPES))
+_ITALIC = (*range(0x1D434, 0x1D468), *range(0x1D6FC, 0x1D715), 0x210E)  # Latin and small Greek letters
+_UPRIGHT = {code: unicodedata.normalize("NFKC", chr(code)) for code in _ITALIC}
 _OPERATORS = {
     "eq": "=", "neq": "≠", "lt": "<", "gt": ">", "leq": "≤", "geq": "≥", "approx": "≈", "equivalent": "≡",
     "plus": "+", "minus": "−", "times": "×", "divide": "÷", "factorial": "!", "root": "√", "infinity": "∞",
@@ -46,15 +49,10 @@ _SIZED = re.compile(r"(.*?)(\d+)x(\d+)$")
 
 
 class ReadableLabel(NamedTuple):
-    """A label for people.
+    """A label for people."""
 
-    Attributes:
-        type: a key of :data:`TYPES`; empty for symbols without type, such as ``=`` in layout trees.
-        text: the symbol, spelled out.
-    """
-
-    type: str
-    text: str
+    type: str  # a key of :data:`TYPES`; empty for symbols without type, such as ``=`` in layout trees
+    text: str  # the symbol, spelled out
 
 
 def readable(label: str) -> ReadableLabel:
@@ -69,35 +67,22 @@ def readable(label: str) -> ReadableLabel:
     if kind == "+":
         return ReadableLabel(kind, readable(name).text)
     if kind == "M":
-        return ReadableLabel(kind, _collection(name))
-    if kind in "OUCF":
-        return ReadableLabel(kind, _OPERATORS.get(name) or _plain(name))
-    return ReadableLabel(kind, _plain(name))
-
-
-def _collection(name: str) -> str:
-    """Name symbols with several parts: ``V-3`` is a vector 3, ``()1x3`` are round brackets around 1×3 parts."""
-    if (known := _COLLECTION.match(name)) is not None:
-        return f"{_COLLECTIONS[known[1]]} {known[2].replace('x', '×')}"
-    if name == "R!":
-        return "row"
-    if (sized := _SIZED.match(name)) is not None:
-        return f"{_plain(sized[1])} {sized[2]}×{sized[3]}".strip()
-    return _plain(name.removeprefix("D-"))
+        if (known := _COLLECTION.match(name)) is not None:  # V-3 is a vector 3
+            text = f"{_COLLECTIONS[known[1]]} {known[2].replace('x', '×')}"
+        elif (sized := _SIZED.match(name)) is not None:  # ()1x3 are round brackets around 1×3 parts
+            text = f"{_plain(sized[1])} {sized[2]}×{sized[3]}".strip()
+        else:
+            text = "row" if name == "R!" else _plain(name.removeprefix("D-"))
+    elif kind in "OUCF":
+        text = _OPERATORS.get(name) or _plain(name)
+    else:
+        text = _plain(name)
+    return ReadableLabel(kind, text)
 
 
 def _plain(text: str) -> str:
     """Undo the escapes of Tangent-S, and write italic letters upright."""
-    return "".join(map(_upright, _ESCAPE.sub(lambda escape: _ESCAPES[escape[0]], text)))
-
-
-def _upright(sign: str) -> str:
-    code = ord(sign)
-    if 0x1D434 <= code <= 0x1D467:
-        return chr(code - 0x1D434 + (0x41 if code < 0x1D44E else 0x61 - 26))
-    if 0x1D6FC <= code <= 0x1D714:
-        return chr(code - 0x1D6FC + 0x3B1)
-    return "h" if sign == "ℎ" else sign
+    return _ESCAPE.sub(lambda escape: _ESCAPES[escape[0]], text).translate(_UPRIGHT)
 
 
 _LARGEST = 400  # nodes; a larger tree is shown as text

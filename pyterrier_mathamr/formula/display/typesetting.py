@@ -27,8 +27,7 @@ from pyterrier_mathamr._common.running.worker import MEMORY, OverLimitError, Wor
 from pyterrier_mathamr.formula import FormulaError
 from pyterrier_mathamr.formula.located import leveled
 from pyterrier_mathamr.formula.mathml import NOT_XML
-from pyterrier_mathamr.formula.tex.converter import to_mathml
-from pyterrier_mathamr.formula.tex.source import math_apart
+from pyterrier_mathamr.formula.tex.converter import math_apart, to_mathml
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, latex_of_unicode, plain_text
 
 _DISPLAY = re.compile(r"\\begin\{|\\\\|\\(?:int|sum|prod|lim|frac|binom)(?![A-Za-z])")
@@ -39,7 +38,6 @@ _JOINT = re.compile(r'<span class="formula[^<>]*><math(?:(?!</math>).)*</math></
 _ALIGNED = re.compile(r"text-align:\s*(left|right|center)")
 _COLOR = re.compile(r"(?<![a-z-])color:\s*(#[0-9A-Fa-f]{3,8}|[a-z]+)")
 _LONGEST_SHOWN = 5_000
-
 
 _UNKNOWN = '<mrow class="tex"'  # a command that is shown as its source
 _MARK = "Mulberry"  # a color that encodes the class of a part, which the converter cannot pass on otherwise
@@ -93,9 +91,8 @@ def _formula_html(latex: str, display: bool, parts: tuple[tuple[int, int], ...] 
         is_whole = marked.startswith("<math") and marked.count(_UNKNOWN) == plain.count(_UNKNOWN)
         if not is_whole or not color or color in plain:
             return plain
-        return f"{plain.partition('>')[0]}>" + marked.partition(">")[2].replace(
-            f'mathcolor="{color}"', 'class="matched"'
-        )
+        content = marked.partition(">")[2].replace(f'mathcolor="{color}"', 'class="matched"')
+        return f"{plain.partition('>')[0]}>{content}"
     import math_core
 
     latex = NOT_XML.sub(" ", latex)
@@ -174,7 +171,7 @@ def text_of(post: MathPost) -> str:
 
 
 _LONGEST_SET = 400  # characters of LaTeX; more take long, and too much space
-_DEEPEST = 6  # stretched levels, a fifth of a second
+_DEEPEST = 6  # levels of brackets and tables that grow with their content, a fifth of a second; each doubles the time
 _FENCES = frozenset("()[]{}|‖⟨⟩⌈⌉⌊⌋")
 _SMALLEST = 0.7  # the smallest scale at which a wide formula is still legible
 _COMPACT = re.compile(r"(?<=[A-Za-z]) | (?=[A-Za-z])|\s+$")
@@ -182,7 +179,7 @@ _KEPT = ("x", "y", "width", "height", "d", "stroke-width")
 
 
 def typeset(latex: str, size: int, room: float) -> Outlines | None:
-    """Typeset a formula."""
+    """Typeset a formula, smaller if it needs more room; ``None`` where it is better shown as LaTeX."""
     drawn = _outlines(latex, size)
     if drawn is None or drawn.width <= room:
         return drawn
@@ -196,7 +193,18 @@ def typeset(latex: str, size: int, room: float) -> Outlines | None:
 @lru_cache(maxsize=4096)
 def _outlines(latex: str, size: int) -> Outlines | None:
     mathml = formula_html(latex) if len(latex) <= _LONGEST_SET else ""
-    if not mathml.startswith("<math") or _UNKNOWN in mathml or _stretched_levels(mathml) > _DEEPEST:
+    if not mathml.startswith("<math") or _UNKNOWN in mathml:
+        return None
+    deepest, stack = 0, [(ET.fromstring(mathml), 0)]
+    while stack:
+        element, level = stack.pop()
+        stretches = (
+            child.tag == "mo" and child.get("stretchy") != "false" and child.text in _FENCES for child in element
+        )
+        level += any(stretches) + (element.tag == "mtable")
+        deepest = max(deepest, level)
+        stack += [(child, level) for child in element]
+    if deepest > _DEEPEST:
         return None
     try:
         return _set(mathml, latex, size)
@@ -224,21 +232,6 @@ def outlines_of(mathml: str, latex: str, size: int) -> Outlines | None:
 _set = Worker(outlines_of, seconds=5.0, memory=MEMORY)
 
 
-def _stretched_levels(mathml: str) -> int:
-    """Count how deep brackets and tables that grow with their content are nested: each level doubles the time."""
-    deepest = 0
-    stack = [(ET.fromstring(mathml), 0)]
-    while stack:
-        element, level = stack.pop()
-        grown = any(
-            child.tag == "mo" and child.get("stretchy") != "false" and child.text in _FENCES for child in element
-        )
-        level += grown + (element.tag == "mtable")
-        deepest = max(deepest, level)
-        stack += [(child, level) for child in element]
-    return deepest
-
-
 def _painted(root: ET.Element) -> tuple[str, dict[str, str]]:
     """Write the elements in the color of their surroundings, each outline once."""
     outlines: dict[str, str] = {}
@@ -253,34 +246,22 @@ def _painted(root: ET.Element) -> tuple[str, dict[str, str]]:
             scales[name] = (top, height)
             if path is not None:
                 outlines[name] = _COMPACT.sub("", path.attrib["d"])
-        elif element.tag == "use":
-            pieces.append(_use(element, outlines, scales))
-        elif element.tag in ("rect", "path"):
-            pieces.append(_shape(element))
+        elif element.tag == "use" and (name := _name(element.attrib["href"])) in outlines:  # else a blank
+            x, y, high = (float(element.attrib[key]) for key in ("x", "y", "height"))
+            top, height = scales[name]
+            scale = high / height
+            moved = f"translate({x:.2f} {y - top * scale:.2f}) scale({scale:.4g})"
+            pieces.append(f'<use href="#{name}" transform="{moved}"/>')
+        elif element.tag in ("rect", "path"):  # the line of a fraction, the frame of a box
+            fill, stroke = element.get("fill", "black"), element.get("stroke", "none")
+            if fill == "yellow":
+                raise ValueError("the converter put its error mark into the MathML")
+            kept = "".join(f' {name}="{element.attrib[name]}"' for name in _KEPT if name in element.attrib)
+            kept += (' fill="none"' if fill == "none" else "") + (' stroke="currentColor"' if stroke != "none" else "")
+            pieces.append(f"<{element.tag}{kept}/>")
         else:
             stack += reversed(element)
     return "".join(pieces), outlines
-
-
-def _use(element: ET.Element, outlines: dict[str, str], scales: dict[str, tuple[float, float]]) -> str:
-    """Place an outline, or nothing for a blank."""
-    name = _name(element.attrib["href"])
-    if name not in outlines:
-        return ""
-    x, y, high = (float(element.attrib[key]) for key in ("x", "y", "height"))
-    top, height = scales[name]
-    scale = high / height
-    return f'<use href="#{name}" transform="translate({x:.2f} {y - top * scale:.2f}) scale({scale:.4g})"/>'
-
-
-def _shape(element: ET.Element) -> str:
-    """Write a rule, such as the line of a fraction, or the frame of a box."""
-    fill, stroke = element.get("fill", "black"), element.get("stroke", "none")
-    if fill == "yellow":
-        raise ValueError("the converter put its error mark into the MathML")
-    kept = "".join(f' {name}="{element.attrib[name]}"' for name in _KEPT if name in element.attrib)
-    painted = (' fill="none"' if fill == "none" else "") + (' stroke="currentColor"' if stroke != "none" else "")
-    return f"<{element.tag}{kept}{painted}/>"
 
 
 def _name(reference: str) -> str:
@@ -296,25 +277,16 @@ _FORMULA_SIZE = FONT_SIZE + 3  # STIX Two Math looks smaller than a monospaced f
 
 
 class Piece(NamedTuple):
-    """A word or a formula.
+    """A word or a formula."""
 
-    Attributes:
-        text: the word; the LaTeX of a formula.
-        drawn: the formula, ``None`` for a word or where it is shown as LaTeX.
-        formula: its number, -1 for a word.
-        spaced: whether there is a blank before it.
-        ground: the color of a badge behind a word.
-    """
-
-    text: str
-    drawn: Outlines | None
-    formula: int
-    spaced: bool
-    ground: str = ""
+    text: str  # the word; the LaTeX of a formula
+    drawn: Outlines | None  # the formula, ``None`` for a word or where it is shown as LaTeX
+    formula: int  # its number, -1 for a word
+    spaced: bool  # whether there is a blank before it
+    ground: str = ""  # the color of a badge behind a word
 
     @property
     def width(self) -> float:
-        """In pixels."""
         return text_width(self.text) if self.drawn is None else self.drawn.width
 
 
@@ -327,17 +299,11 @@ class Line(NamedTuple):
 
 
 class Paragraph(NamedTuple):
-    """The lines of a text.
+    """The lines of a text."""
 
-    Attributes:
-        lines: from top to bottom.
-        width: of the longest.
-        height: of all.
-    """
-
-    lines: list[Line]
-    width: float
-    height: float
+    lines: list[Line]  # from top to bottom
+    width: float  # of the longest
+    height: float  # of all
 
     @property
     def first(self) -> float:
@@ -367,16 +333,22 @@ def paragraph(
         gap = _BLANK if piece.spaced and rows[-1] else 0.0
         hangs = not piece.spaced and piece.text in _HANGING
         if rows[-1] and x + gap + piece.width > width + (_HANGS if hangs else 0.0):
-            if len(rows) == lines:
-                _end(rows[-1], width)
+            if len(rows) == lines:  # ends with an ellipsis; if the line is full, it replaces the last pieces
+                row = rows[-1]
+                while row and row[-1][0] + row[-1][1].width + 2 * _BLANK > width:
+                    row.pop()
+                row.append((row[-1][0] + row[-1][1].width if row else 0.0, Piece("…", None, -1, False)))
                 break
             rows.append([])
             x, gap = 0.0, 0.0
         rows[-1].append((x + gap, piece))
         x += gap + piece.width
-    found = [_line(row) for row in rows]
+    broken = []
+    for row in rows:
+        above, below = zip(*(_reach(piece) for _, piece in row), strict=True) if row else ((9.0,), (3.0,))
+        broken.append(Line(row, max(above), max(below)))
     widest = max((at + piece.width for row in rows for at, piece in row), default=0.0)
-    return Paragraph(found, widest, sum(line.ascent + line.descent + _LEADING for line in found))
+    return Paragraph(broken, widest, sum(line.ascent + line.descent + _LEADING for line in broken))
 
 
 def paint_paragraph(
@@ -444,19 +416,6 @@ def _words(text: str, width: float) -> list[Piece]:
 def _fitting(text: str, width: float) -> str:
     """Cut a text that is wider than a line."""
     return shortened(text, max(2, int(width / text_width("m")))) if text_width(text) > width else text
-
-
-def _end(row: list[tuple[float, Piece]], width: float) -> None:
-    """End the last line with an ellipsis; if the line is full, it replaces the last pieces."""
-    while row and row[-1][0] + row[-1][1].width + 2 * _BLANK > width:
-        row.pop()
-    x = row[-1][0] + row[-1][1].width if row else 0.0
-    row.append((x, Piece("…", None, -1, False)))
-
-
-def _line(row: Sequence[tuple[float, Piece]]) -> Line:
-    reaches = [_reach(piece) for _, piece in row]
-    return Line(list(row), max((r[0] for r in reaches), default=9.0), max((r[1] for r in reaches), default=3.0))
 
 
 def _reach(piece: Piece) -> tuple[float, float]:

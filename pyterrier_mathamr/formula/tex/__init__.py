@@ -2,5 +2,5 @@
 
 ::
 
-    LaTeX ──source, converter──▶ MathML of math-core ──elements──▶ atoms ──grammar──▶ both trees
+    LaTeX ──converter──▶ MathML of math-core ──elements──▶ atoms ──grammar──▶ both trees
 """

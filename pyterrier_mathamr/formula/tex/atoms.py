@@ -44,19 +44,17 @@ class Role:
 _RELATIONS = {
     "=": "U!eq", "≠": "U!neq", "<": "O!lt", ">": "O!gt", "≤": "O!leq", "≥": "O!geq", "⩽": "O!leq", "⩾": "O!geq",
     "≦": "O!leq", "≧": "O!geq", "≡": "U!equivalent", "≈": "U!approx", "∼": "U!similar-to",
-    "≃": "U!similar-to-or-equals",
-    "≅": "U!approx", "≍": "O!asymptotically-equals", "∈": "O!in", "∉": "O!notin", "∋": "O!contains",
-    "⊂": "O!subset", "⊆": "O!subset", "⊊": "O!prsubset", "⫋": "O!prsubset", "⊃": "O!superset-of",
-    "⊇": "O!superset-of-or-equals", "⊄": "O!not-subset-of", "⊈": "O!not-subset-of-or-equals",
-    "∥": "U!parallel-to", "∦": "U!not-parallel-to", "⟂": "O!perpendicular-to", "∝": "O!proportional-to",
-    ":=": "O!assign", "≔": "O!assign", "↦": "O!maps-to", "⟼": "O!maps-to", "⟹": "O!implies",
-    "⟸": "O!implied-by", "≪": "O!much-less-than", "≫": "O!much-greater-than", "≺": "O!precedes", "≻": "O!succeeds",
-    "⪯": "O!precedes-or-equals", "⪰": "O!succeeds-or-equals", "≼": "O!precedes-or-equals", "≽": "O!succeeds-or-equals",
-    "⊨": "O!models", "≲": "O!less-than-or-similar-to", "≳": "O!greater-than-or-equivalent-to",
-    "≮": "O!not-less-than", "≯": "O!not-greater-than",
-    "≰": "O!not-less-than-or-equals", "≱": "O!not-greater-than-or-equals", "≢": "U!not-equivalent-to",
-    "≉": "U!not-approximately-equals", "≁": "U!not-similar-to", "≇": "U!not-approximately-equals",
-    "⊲": "O!subgroup-of", "◁": "O!subgroup-of", "⊴": "O!subgroup-of-or-equals",
+    "≃": "U!similar-to-or-equals", "≅": "U!approx", "≍": "O!asymptotically-equals", "∈": "O!in", "∉": "O!notin",
+    "∋": "O!contains", "⊂": "O!subset", "⊆": "O!subset", "⊊": "O!prsubset", "⫋": "O!prsubset", "⊃": "O!superset-of",
+    "⊇": "O!superset-of-or-equals", "⊄": "O!not-subset-of", "⊈": "O!not-subset-of-or-equals", "∥": "U!parallel-to",
+    "∦": "U!not-parallel-to", "⟂": "O!perpendicular-to", "∝": "O!proportional-to", ":=": "O!assign", "≔": "O!assign",
+    "↦": "O!maps-to", "⟼": "O!maps-to", "⟹": "O!implies", "⟸": "O!implied-by", "≪": "O!much-less-than",
+    "≫": "O!much-greater-than", "≺": "O!precedes", "≻": "O!succeeds", "⪯": "O!precedes-or-equals",
+    "⪰": "O!succeeds-or-equals", "≼": "O!precedes-or-equals", "≽": "O!succeeds-or-equals", "⊨": "O!models",
+    "≲": "O!less-than-or-similar-to", "≳": "O!greater-than-or-equivalent-to", "≮": "O!not-less-than",
+    "≯": "O!not-greater-than", "≰": "O!not-less-than-or-equals", "≱": "O!not-greater-than-or-equals",
+    "≢": "U!not-equivalent-to", "≉": "U!not-approximately-equals", "≁": "U!not-similar-to",
+    "≇": "U!not-approximately-equals", "⊲": "O!subgroup-of", "◁": "O!subgroup-of", "⊴": "O!subgroup-of-or-equals",
     "⊑": "O!square-image-of-or-equals", "⊏": "O!square-image-of", "≐": "O!approaches-limit", "≜": "V!≜", "≗": "V!≗",
     "⋉": "O!left-normal-factor-semidirect-product",
 }  # fmt: skip
@@ -64,8 +62,7 @@ _ARROWS = "→←↔⇒⇐⟶⟵⟷↑↓↕⇑⇓↪↩↠↣↛⇝⇀⇁⇌↗
 _ADDITIVE = {
     "+": "U!plus", "-": "O!minus", "±": "O!plus-or-minus", "∓": "O!minus-or-plus", "∪": "U!union", "∩": "U!intersect",
     "∖": "O!setdiff", "⊕": "O!direct-sum", "∨": "U!or", "∧": "U!and", "⊔": "U!square-union",
-    "⊓": "U!square-intersection",
-    "⊖": "V!⊖", "⊎": "V!⊎", "⊻": "U!exclusive-or",
+    "⊓": "U!square-intersection", "⊖": "V!⊖", "⊎": "V!⊎", "⊻": "U!exclusive-or",
 }  # fmt: skip
 _MULTIPLICATIVE = {
     "×": "U!times", "*": "U!times", "⋅": "V!⋅", "/": "O!divide", "÷": "O!divide", "∘": "O!compose",
@@ -75,10 +72,8 @@ _MULTIPLICATIVE = {
 _BIG = {
     "∑": "O!sum", "∏": "O!product", "∐": "U!coproduct", "∫": "O!int", "∬": "O!double-integral",
     "∭": "O!triple-integral", "⨌": "O!quadruple-integral", "∮": "O!contour-integral", "⋃": "U!union",
-    "⋂": "U!intersect",
-    "⨁": "O!direct-sum", "⨂": "U!tensor-product", "⋁": "U!or", "⋀": "U!and", "⨆": "U!square-union", "⨄": "V!⨄",
-    "∂": "O!partialdiff", "∀": "O!forall", "∃": "O!exists", "∄": "O!not-exists",
-    "⨀": "V!⨀",
+    "⋂": "U!intersect", "⨁": "O!direct-sum", "⨂": "U!tensor-product", "⋁": "U!or", "⋀": "U!and", "⨆": "U!square-union",
+    "⨄": "V!⨄", "∂": "O!partialdiff", "∀": "O!forall", "∃": "O!exists", "∄": "O!not-exists", "⨀": "V!⨀",
 }  # fmt: skip
 
 WIDE = "\\quad"
@@ -107,22 +102,11 @@ OPERATORS: dict[str, tuple[int, str]] = {
     "∣": (Role.BETWEEN, "O!conditional"),
     "∤": (Role.BETWEEN, "O!not-divides"),
     NOT_MID: (Role.BETWEEN, "O!conditional"),
-    ",": (Role.PUNCTUATION, ""),
-    ";": (Role.PUNCTUATION, ""),
+    **dict.fromkeys(",;", (Role.PUNCTUATION, "")),
     "!": (Role.POSTFIX, "O!factorial"),
     "!!": (Role.POSTFIX, "O!double-factorial"),
-    "(": (Role.OPEN, ""),
-    "[": (Role.OPEN, ""),
-    "{": (Role.OPEN, ""),
-    "⌊": (Role.OPEN, ""),
-    "⌈": (Role.OPEN, ""),
-    "⟨": (Role.OPEN, ""),
-    ")": (Role.CLOSE, ""),
-    "]": (Role.CLOSE, ""),
-    "}": (Role.CLOSE, ""),
-    "⌋": (Role.CLOSE, ""),
-    "⌉": (Role.CLOSE, ""),
-    "⟩": (Role.CLOSE, ""),
+    **dict.fromkeys("([{⌊⌈⟨", (Role.OPEN, "")),
+    **dict.fromkeys(")]}⌋⌉⟩", (Role.CLOSE, "")),
     "|": (Role.BAR, "O!conditional"),
     "||": (Role.BAR, "U!parallel-to"),
     "‖": (Role.BAR, "U!parallel-to"),
@@ -158,18 +142,15 @@ ACCENTS = {
 }  # fmt: skip
 """The reference's spelling of accents."""
 
-_ITALIC_CAPITAL, _ITALIC_SMALL, _ITALIC_ALPHA = 0x1D434, 0x1D44E, 0x1D6FC
-
-
-def _italics() -> dict[str, str]:
-    """Map letters to their label in the operator tree: mathematical italic, variants named."""
-    letters = {chr(65 + i): chr(_ITALIC_CAPITAL + i) for i in range(26)}
-    letters |= {chr(97 + i): chr(_ITALIC_SMALL + i) for i in range(26)}
-    letters |= {chr(0x3B1 + i): chr(_ITALIC_ALPHA + i) for i in range(25)}
-    return letters | {"h": "ℎ"} | {variant: f"italic-{variant}" for variant in "ϵϕϑϖϱϰ"}
-
-
-ITALIC = {letter: "V!" + italic for letter, italic in _italics().items()} | {"∞": "C!infinity", "∅": "C!emptyset"}
+ITALIC = {
+    **{chr(65 + i): f"V!{chr(0x1D434 + i)}" for i in range(26)},
+    **{chr(97 + i): f"V!{chr(0x1D44E + i)}" for i in range(26)},
+    **{chr(0x3B1 + i): f"V!{chr(0x1D6FC + i)}" for i in range(25)},
+    **{variant: f"V!italic-{variant}" for variant in "ϵϕϑϖϱϰ"},
+    "h": "V!ℎ",
+    "∞": "C!infinity",
+    "∅": "C!emptyset",
+}
 """Labels of identifiers that differ between operator tree and layout tree."""
 
 
@@ -288,14 +269,3 @@ def with_scripts(node: Node, below: Atom | None, above: Atom | None, super_first
         if script is not None:
             node = Node(label, [node, script.node])
     return node
-
-
-def with_prescripts(empty: Atom, base: Atom) -> Atom:
-    """Move the scripts of an empty base to the symbol after it, as scripts before it."""
-    scripts = empty.symbol.kids
-    for edge, before in (("a", "c"), ("b", "d")):
-        if edge in scripts:
-            base.symbol.kids[before] = scripts[edge]
-    below, above, super_first = empty.scripts
-    base.node = with_scripts(base.node, below, above, super_first)
-    return base

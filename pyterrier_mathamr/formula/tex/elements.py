@@ -12,7 +12,6 @@ table, as for a matrix, and the operator tree the statements::
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal
 
@@ -35,16 +34,33 @@ from .atoms import (
     scripted,
     text,
     wildcard,
-    with_prescripts,
+    with_scripts,
 )
+from .converter import ARRAY, SUPER_FIRST
 from .grammar import DIFFERENTIAL, UPRIGHT_DIFFERENTIAL, Unparsed, matched, statement, unread
-from .source import ARRAY, SUPER_FIRST
 
 _MERGED = {
     (":", "="): ":=", ("!", "!"): "!!", ("|", "|"): "||", ("′", "′"): "′′", ("′′", "′"): "′′′",
     (">", "="): "≥", ("<", "="): "≤", (">", ">"): "≫", ("<", "<"): "≪",
 }  # fmt: skip
 _DOTS = {".": "…", "·": "⋯", "⋅": "⋯"}
+_IDENTIFIERS = frozenset("⋯…⋮⋱∞∅&")  # operators of MathML
+_IDLE = {Role.PUNCTUATION, Role.TEXT, Role.MOD}  # next to which a wide space has no meaning
+_CONTINUING = frozenset({Role.RELATION, Role.ADD, Role.MUL, Role.COLON})
+_MARGIN = "width: 50%"  # the style of the cells that math-core puts at both sides of a display
+_APPLY = "\u2061"
+
+Atoms = list["Atom | None"]
+
+
+def spliced(atoms: list[Atom]) -> Atom:
+    """Make a group of symbols, which become a part of the row around it."""
+    return Atom(Role.ROW, Symbol(""), Node(""), raw=atoms)
+
+
+def present(atoms: Atoms) -> list[Atom]:
+    """List the atoms of the children that have one."""
+    return [atom for atom in atoms if atom is not None]
 
 
 def unit(atom: Atom) -> Atom:
@@ -66,7 +82,10 @@ def read_row(atoms: list[Atom]) -> Atom:
         end -= 1
     try:
         parts = matched(row[:end])
-        node = _marks(parts) or statement(parts)
+        if len(parts) > 1 and parts[0].text[:1] == "′":  # before something else in a superscript: a list of both
+            node = Node("M!L-2", [parts[0].node, statement(parts[1:])])
+        else:
+            node = statement(parts)
         parts += row[end:]
     except Unparsed:
         for atom in row:
@@ -78,13 +97,6 @@ def read_row(atoms: list[Atom]) -> Atom:
                 atom.symbol.label = atom.text[0]
     symbol = slt.row_of([atom.symbol for atom in parts if atom.text is not WIDE])
     return Atom(Role.ATOM, symbol or Symbol("W!"), node, raw=row)
-
-
-def _marks(atoms: list[Atom]) -> Node | None:
-    """Read primes before something else in a superscript: in ``f'^2`` it is a list of both."""
-    if len(atoms) > 1 and atoms[0].text[:1] == "′":
-        return Node("M!L-2", [atoms[0].node, statement(atoms[1:])])
-    return None
 
 
 def flat(atoms: list[Atom]) -> list[Atom]:
@@ -106,12 +118,20 @@ def _joined(row: list[Atom], atom: Atom) -> bool:
     """Join a symbol to the one before it (``:=``, dots, ``.5``, scripts before their base), if they belong together."""
     before = row[-1]
     if before.text == "{}" and atom.role == Role.ATOM and atom.text != "{}":
-        row[-1] = with_prescripts(before, atom)
+        for edge, moved in (("a", "c"), ("b", "d")):  # its scripts, from an empty base
+            if edge in before.symbol.kids:
+                atom.symbol.kids[moved] = before.symbol.kids[edge]
+        atom.node = with_scripts(atom.node, *before.scripts)
+        row[-1] = atom
         return True
     if before.symbol.kids:
         return False
     if before.text == "." and atom.symbol.label[:2] == "N!":
-        _with_point(atom)
+        atom.symbol.label = "N!." + atom.symbol.label[2:]
+        base = atom.node  # below its scripts
+        while base.kids:
+            base = base.kids[0]
+        base.label = "N!." + base.label[2:]
         row[-1] = atom
         return True
     if before.text == atom.text == "|" and atom.symbol.kids:
@@ -131,15 +151,6 @@ def _joined(row: list[Atom], atom: Atom) -> bool:
     return False
 
 
-def _with_point(number: Atom) -> None:
-    """Add a decimal point before a number, below its scripts."""
-    number.symbol.label = "N!." + number.symbol.label[2:]
-    base = number.node
-    while base.kids:
-        base = base.kids[0]
-    base.label = "N!." + base.label[2:]
-
-
 def _without_idle_spaces(row: list[Atom]) -> list[Atom]:
     """Keep a wide space only where it acts as a comma: not at an end, and not next to a comma or a text."""
     if all(atom.text is not WIDE for atom in row):
@@ -155,31 +166,13 @@ def _without_idle_spaces(row: list[Atom]) -> list[Atom]:
     return kept
 
 
-_IDLE = {Role.PUNCTUATION, Role.TEXT, Role.MOD}
-
-
-Atoms = list["Atom | None"]
-
-_APPLY = "\u2061"
-
-
-def present(atoms: Atoms) -> list[Atom]:
-    """List the atoms of the children that have one."""
-    return [atom for atom in atoms if atom is not None]
-
-
 def identifier_of(element: etree._Element, _: Atoms) -> Atom:
     """``mi``: a letter, or a word with a meaning."""
     content = (element.text or "").strip()
     if content == "mod":
         return Atom(Role.MOD, Symbol("mod"), Node("O!rem"), "mod")
     if len(content) > 1 and 0x1D49C <= ord(content[0]) <= 0x1D537:  # each script or fraktur letter is a symbol
-        return Atom(
-            Role.ROW,
-            Symbol(""),
-            Node(""),
-            raw=[identifier(letter) for letter in content if letter not in "\ufe00\ufe01"],
-        )
+        return spliced([identifier(letter) for letter in content if letter not in "\ufe00\ufe01"])
     return identifier(content, upright=element.get("mathvariant") == "normal") if content else BLANK
 
 
@@ -188,9 +181,7 @@ def _operator(element: etree._Element, _: Atoms) -> Atom:
     content = (element.text or "").strip()
     if not content or content in "\u2061\u2062\u2063\u2064":
         return BLANK
-    if content in ("⋯", "…", "⋮", "⋱", "∞", "∅", "&"):
-        return identifier(content)
-    return operator(content)
+    return identifier(content) if content in _IDENTIFIERS else operator(content)
 
 
 def _all_text(element: etree._Element) -> str:
@@ -199,7 +190,7 @@ def _all_text(element: etree._Element) -> str:
 
 
 def _text(element: etree._Element, _: Atoms) -> Atom:
-    r"""``mtext``: text, or the wildcard that :mod:`source` writes for ``\qvar``."""
+    r"""``mtext``: text, or the wildcard that :mod:`.converter` writes for ``\qvar``."""
     content = _all_text(element)
     return wildcard(content[1:]) if content.startswith(WILDCARD) else text(content)
 
@@ -215,17 +206,13 @@ def row(element: etree._Element, atoms: Atoms) -> Atom:
     if len(parts) == 1:
         return parts[0]
     if len(parts) == 2 and parts[0].text == "{" and parts[1].text == "table":
-        return _cases(parts[0], parts[1])
+        brace, cells = parts  # of ``cases``: all are operands, in order
+        matrix = cells.node.kids[0] if cells.node.label == "O!matrix" else cells.node
+        slt.link(brace.symbol, cells.symbol)
+        return Atom(Role.ATOM, brace.symbol, Node("O!cases", [node for line in matrix.kids for node in line.kids]))
     if parts and parts[0].role == Role.ATOM and any(child.text == _APPLY for child in element):
         parts[0].role = Role.FUNCTION
-    return Atom(Role.ROW, Symbol(""), Node(""), raw=parts) if parts else BLANK
-
-
-def _cases(brace: Atom, rows: Atom) -> Atom:
-    """``cases``: a brace before a table; all cells are operands, in order."""
-    matrix = rows.node.kids[0] if rows.node.label == "O!matrix" else rows.node
-    slt.link(brace.symbol, rows.symbol)
-    return Atom(Role.ATOM, brace.symbol, Node("O!cases", [node for row in matrix.kids for node in row.kids]))
+    return spliced(parts) if parts else BLANK
 
 
 def _error(element: etree._Element, _: Atoms) -> Atom:
@@ -241,7 +228,10 @@ def _scripts(below: bool, above: bool, limits: bool) -> mathml.Rule[Atom]:
         if len(parts) != 1 + below + above:
             return row(element, atoms)
         base = parts[0]
-        super_first = above and _marked(parts[-1], SUPER_FIRST)
+        last = parts[-1].raw if parts[-1].role == Role.ROW else []
+        super_first = above and bool(last) and last[0].text == SUPER_FIRST
+        if super_first:
+            del last[0]
         low = unit(parts[1]) if below else None
         high = unit(parts[-1]) if above else None
         if element.get("accent") == "true" or element.get("accentunder") == "true":
@@ -267,25 +257,12 @@ def _scripts(below: bool, above: bool, limits: bool) -> mathml.Rule[Atom]:
     return rule
 
 
-def _marked(atom: Atom, mark: str) -> bool:
-    """Remove the mark of :mod:`source` at the beginning of a row; return whether there was one."""
-    row = atom.raw if atom.role == Role.ROW else []
-    found = bool(row) and row[0].text == mark
-    if found:
-        del row[0]
-    return found
-
-
 def _accented(base: Atom, accent: Atom | None, *, under: bool) -> Atom:
     """``mover accent``: the accent is a function of its base."""
     name = accent.text if accent is not None else ""
     name = ACCENTS.get(name, name)
-    made = scripted(
-        base,
-        Atom(Role.ATOM, Symbol(name), Node("")) if under else None,
-        None if under else Atom(Role.ATOM, Symbol(name), Node("")),
-        limits=True,
-    )
+    sign = Atom(Role.ATOM, Symbol(name), Node(""))
+    made = scripted(base, sign if under else None, None if under else sign, limits=True)
     made.node = Node("F!" + name, [base.node])
     made.role = Role.ATOM
     return made
@@ -386,14 +363,10 @@ RULES: dict[str, mathml.Rule[Atom]] = mathml.table(
         "msqrt": _square_root,
         "mroot": _root,
         "mtd": cell,
-        "mtr": lambda _, atoms: Atom(Role.ROW, Symbol(""), Node(""), raw=present(atoms)),
+        "mtr": lambda _, atoms: spliced(present(atoms)),
         "mtable": table,
     }
 )
-
-
-_CONTINUING = frozenset({Role.RELATION, Role.ADD, Role.MUL, Role.COLON})
-_MARGIN = "width: 50%"  # the style of the cells that math-core puts at both sides of a display
 
 
 LineRules = Literal["first", "layout", "operators"]
@@ -432,7 +405,7 @@ def _operator_cell(element: etree._Element, atoms: Atoms) -> Atom | None:
     row = element.getparent()
     if row is None or not _is_derivation(row.getparent()):
         return cell(element, atoms)
-    return Atom(Role.ROW, Symbol(""), Node(""), raw=present(atoms))
+    return spliced(present(atoms))
 
 
 def _is_derivation(element: etree._Element | None) -> bool:
@@ -445,7 +418,10 @@ def _statements(element: etree._Element, atoms: Atoms) -> Atom:
     if not _is_derivation(element):
         return table(element, atoms)
     rows = [row.raw for row in present(atoms)]
-    lines = [_broken(rows)] if _is_broken(rows) else _joined_lines(rows)
+    if rows and rows[0] and rows[0][0].raw and rows[0][0].raw[0].text == ARRAY:  # a ``multline``, broken anywhere
+        lines = [[atom for row in rows for part in row for atom in flat(part.raw) if atom.text != ARRAY]]
+    else:
+        lines = _joined_lines(rows)
     nodes = [read_row(line).node for line in lines] or [Node("W!")]
     if after_brace(element):
         cases = [Node("M!R!", [node, Node("W!")]) for node in nodes]
@@ -456,48 +432,34 @@ def _statements(element: etree._Element, atoms: Atoms) -> Atom:
     return Atom(Role.ATOM, Symbol(""), sequence)
 
 
-def _is_broken(rows: list[list[Atom]]) -> bool:
-    """Whether the lines form a ``multline``: one formula, broken anywhere."""
-    return bool(rows and rows[0] and rows[0][0].raw) and rows[0][0].raw[0].text == ARRAY
-
-
-def _broken(rows: list[list[Atom]]) -> list[Atom]:
-    """Join all lines of a ``multline``, without its mark."""
-    return [atom for row in rows for part in row for atom in flat(part.raw) if atom.text != ARRAY]
-
-
 def _joined_lines(rows: list[list[Atom]]) -> list[list[Atom]]:
-    """Join the aligned cells of each line, and lines with the lines that they continue."""
+    """Join the aligned cells of each line, and lines with the lines that they continue.
+
+    Cells are aligned by two, or three where the sign has its own cell. A line continues the one before in its column
+    with a sign between them: ``= c``, or ``+ c`` below an ``&``.
+    """
     lines: list[list[Atom]] = []
-    places: dict[int, int] = {}  # of a column: the position of its last statement in ``lines``
+    last: dict[int, list[Atom]] = {}  # the last statement of a column
     for row in rows:
-        for column, cells in _aligned(row):
-            line = [atom for part in cells for atom in part]
+        cells = [flat(part.raw) for part in row]
+        begin = 0
+        while begin < len(cells):
+            sign = cells[begin + 1] if begin + 1 < len(cells) else []
+            column, end = begin, begin + (3 if len(sign) == 1 and sign[0].role in _CONTINUING else 2)
+            aligned, begin = cells[begin:end], end
+            line = [atom for part in aligned for atom in part]
             while line and line[-1].role == Role.PUNCTUATION:  # it ends the line, not the statement
                 line.pop()
             if all(atom.role == Role.TEXT for atom in line):
                 continue
-            indented = len(cells) > 1 and not cells[0]
-            if column in places and _goes_on(lines[places[column]], line, indented):
-                lines[places[column]] += line
+            is_indented = len(aligned) > 1 and not aligned[0]
+            if column in last and (
+                line[0].role == Role.RELATION
+                or last[column][-1].role in _CONTINUING
+                or (is_indented and line[0].role in _CONTINUING)
+            ):
+                last[column] += line
             else:
-                places[column] = len(lines)
+                last[column] = line
                 lines.append(line)
     return lines
-
-
-def _aligned(row: list[Atom]) -> Iterator[tuple[int, list[list[Atom]]]]:
-    """Group the cells of a line by two, or three where the sign has its own cell; yield the first column of each."""
-    cells = [flat(part.raw) for part in row]
-    begin = 0
-    while begin < len(cells):
-        sign = cells[begin + 1] if begin + 1 < len(cells) else []
-        end = begin + (3 if len(sign) == 1 and sign[0].role in _CONTINUING else 2)
-        yield begin, cells[begin:end]
-        begin = end
-
-
-def _goes_on(before: list[Atom], line: list[Atom], indented: bool) -> bool:
-    """Whether a line continues the one before: with a sign between them, ``= c``, or ``+ c`` below an ``&``."""
-    first, last = line[0].role, before[-1].role
-    return first == Role.RELATION or last in _CONTINUING or (indented and first in _CONTINUING)

@@ -17,11 +17,24 @@ from .atoms import OPERATORS, WIDE, Atom, Role, scripted, with_scripts
 DIFFERENTIAL, UPRIGHT_DIFFERENTIAL = "𝑑", "d·"
 """Texts of a ``d`` that the grammar read as a differential."""
 
-_INTEGRALS = frozenset("∫∬∭⨌∮")
-
-
 ANGLES = "M!L⟩-"
 """The label of what is between angles, before its number of parts: a list, or an operator of its own."""
+
+SENTENCE_ENDS = frozenset({".", WIDE})
+"""Texts that separate sentences in a formula."""
+
+RELATING = frozenset({Role.RELATION, Role.COLON})
+
+_INTEGRALS = frozenset("∫∬∭⨌∮")
+_VALUE = "()"  # text of a function with its argument
+_TURNED = {"O!superset-of": "O!subset", "O!superset-of-or-equals": "O!subset"}  # with the operands swapped
+_FACTORS = frozenset({Role.ATOM, Role.FENCE, Role.TEXT, Role.FUNCTION, Role.POSTFIX})
+_PLAIN = _FACTORS | {Role.BIG, Role.MUL, Role.ADD}
+_PAIRS = {"(": ")]", "[": "])", "{": "}", "⌊": "⌋", "⌈": "⌉", "⟨": "⟩", "": ""}
+_OPERANDS = frozenset({Role.ATOM, Role.FENCE, Role.TEXT, Role.POSTFIX, Role.CLOSE})
+_FENCING = frozenset({Role.OPEN, Role.CLOSE, Role.BAR})
+_ENDS = {"(": "O", "[": "C", ")": "O", "]": "C"}
+_ARGUMENTS = frozenset("([{")
 
 
 class Unparsed(Exception):  # noqa: N818 - no error for users: the row is kept as fragments
@@ -45,25 +58,21 @@ def product(atoms: list[Atom]) -> Node:
 
 def _differentials(atoms: list[Atom]) -> list[Atom]:
     """Read ``d`` and the variable after it, below an integral, as a differential."""
-    found: list[Atom] = []
+    operands: list[Atom] = []
     for place, atom in enumerate(atoms):
         if atom.role == Role.FUNCTION and (place + 1 == len(atoms) or not atoms[place + 1].items):
-            return found + atoms[place:]  # the rest is the function's argument
-        before = found[-1] if found else None
-        is_variable = atom.role == Role.ATOM and _begins_with_letter(atom.node)
+            return operands + atoms[place:]  # the rest is the function's argument
+        before = operands[-1] if operands else None
+        base = atom.node
+        while base.label in ("O!SUB", "O!SUP"):
+            base = base.kids[0]
+        is_variable = atom.role == Role.ATOM and base.label[:2] == "V!"
         if is_variable and before is not None and before.text == "d" and not before.symbol.kids:
             before.text = DIFFERENTIAL if before.node.label == "V!𝑑" else UPRIGHT_DIFFERENTIAL
-            found[-1] = Atom(Role.ATOM, Symbol(""), Node("O!differential-d", [atom.node]))
+            operands[-1] = Atom(Role.ATOM, Symbol(""), Node("O!differential-d", [atom.node]))
             continue
-        found.append(atom)
-    return found
-
-
-def _begins_with_letter(node: Node) -> bool:
-    """Whether an operand is a variable, with or without scripts."""
-    while node.label in ("O!SUB", "O!SUP"):
-        node = node.kids[0]
-    return node.label[:2] == "V!"
+        operands.append(atom)
+    return operands
 
 
 def _factors(atoms: list[Atom]) -> Node:
@@ -85,7 +94,8 @@ def _factors(atoms: list[Atom]) -> Node:
         if node is None:
             node = atom.node
             continue
-        if sign is None and last == "" and atom.role == Role.ATOM and _mixed(node, atom.node):
+        numbers = atom.node.label == "O!divide" and all(part.label[:2] == "N!" for part in (node, *atom.node.kids))
+        if sign is None and last == "" and atom.role == Role.ATOM and numbers:  # a mixed number: 1\frac{2}{3}
             node, last = Node("U!plus", [node, atom.node]), "mixed"
             continue
         label = "implicit" if sign is None else sign.text
@@ -100,15 +110,6 @@ def _factors(atoms: list[Atom]) -> Node:
     return node or Node("W!")
 
 
-def _mixed(whole: Node, part: Node) -> bool:
-    r"""Whether a number and a fraction form a mixed number: ``1\frac{2}{3}``."""
-    numbers = (whole, *part.kids)
-    return part.label == "O!divide" and all(node.label[:2] == "N!" for node in numbers)
-
-
-_FACTORS = frozenset({Role.ATOM, Role.FENCE, Role.TEXT, Role.FUNCTION, Role.POSTFIX})
-
-
 def _with_functions(atoms: list[Atom]) -> list[Atom]:
     """Replace each function and its argument, and each operand and its factorial, by one atom."""
     done: list[Atom] = []
@@ -119,7 +120,9 @@ def _with_functions(atoms: list[Atom]) -> list[Atom]:
             and atom.arguments
             and is_application([made.node for made in done[-3:]], atom.arguments)
         ):
-            done[-1] = _applied_letter(done[-1], atom)
+            value = application(done[-1].node, atom.arguments)
+            below, above, super_first = atom.scripts  # which belong to the value: f(x)^2
+            done[-1] = Atom(Role.ATOM, Symbol(""), with_scripts(value, below, above, super_first), _VALUE)
         elif atom.role == Role.POSTFIX and done and done[-1].role in (Role.ATOM, Role.FENCE):
             done[-1] = Atom(Role.ATOM, Symbol(""), applied([atom.node, done[-1].node]))
         else:
@@ -138,47 +141,26 @@ def _with_functions(atoms: list[Atom]) -> list[Atom]:
     return done
 
 
-_VALUE = "()"
-
-
-def _applied_letter(letter: Atom, fence: Atom) -> Atom:
-    """Apply a letter to parentheses; scripts after them belong to the value: ``f(x)^2``."""
-    value = application(letter.node, fence.arguments or [])
-    below, above, super_first = fence.scripts
-    return Atom(Role.ATOM, Symbol(""), with_scripts(value, below, above, super_first), _VALUE)
-
-
 def _argument_end(atoms: list[Atom], place: int) -> int:
-    """Find where the argument of a function ends: one fence, or the factors up to the next function."""
+    """Find where the argument of a function ends: one fence, or the factors up to the next function.
+
+    Parentheses after a bare letter end it: ``sin n(x)`` is ``(sin n)(x)``.
+    """
     end = place + 1
     if end < len(atoms) and atoms[end].role == Role.FENCE and atoms[end].items:
         return end + 1
     while end < len(atoms):
-        atom = atoms[end]
-        quotient = atom.role == Role.MUL and atom.text == "/" and end > place + 1 and end + 1 < len(atoms)
-        if quotient:
+        atom, before = atoms[end], atoms[end - 1].symbol
+        if atom.role == Role.MUL and atom.text == "/" and end > place + 1 and end + 1 < len(atoms):
             end += 1
-        elif atom.role not in _FACTORS or (end > place + 1 and (atom.text == _VALUE or _stops(atoms, place, end))):
+        elif atom.role not in _FACTORS:
             break
+        elif end > place + 1:
+            is_argument = atom.role == Role.FENCE and atom.items and not before.kids and before.label
+            if atom.text == _VALUE or atoms[place].text == "∇" or is_argument:
+                break
         end += 1
     return end
-
-
-def _stops(atoms: list[Atom], place: int, end: int) -> bool:
-    """Whether parentheses after a bare letter end a function's argument: ``sin n(x)`` is ``(sin n)(x)``."""
-    if atoms[place].text == "∇":
-        return True
-    before = atoms[end - 1]
-    return (
-        atoms[end].role == Role.FENCE
-        and bool(atoms[end].items)
-        and not before.symbol.kids
-        and bool(before.symbol.label)
-    )
-
-
-SENTENCE_ENDS = frozenset({".", WIDE})
-"""Texts that separate sentences in a formula."""
 
 
 def pieces(atoms: list[Atom], texts: frozenset[str] | None = None) -> list[list[Atom]]:
@@ -210,7 +192,11 @@ def statement(atoms: list[Atom]) -> Node:
     parts = pieces(atoms)
     if not all(parts):
         raise Unparsed
-    related = [i for i, part in enumerate(parts) if _relates(part)]
+    related = []  # statements: with a relation, or a remark in parentheses that has one
+    for i, part in enumerate(parts):
+        remark = part[0].raw if len(part) == 1 and part[0].role == Role.FENCE and part[0].text == "(" else part
+        if any(atom.role in RELATING for atom in remark):
+            related.append(i)
     if not related:
         return Node(f"M!L-{len(parts)}", [formula(part) for part in parts])
     sequence: Node | None = None
@@ -223,16 +209,6 @@ def statement(atoms: list[Atom]) -> Node:
         single = formula(parts[related[place]], before, after)
         sequence = single if sequence is None else Node("O!form-seq", [single, sequence])
     return sequence or Node("W!")
-
-
-def _relates(part: list[Atom]) -> bool:
-    """Whether a part of a sequence is a statement: it has a relation, or is a remark in parentheses that has."""
-    if len(part) == 1 and part[0].role == Role.FENCE and part[0].text == "(":
-        part = part[0].raw
-    return any(atom.role in RELATING for atom in part)
-
-
-RELATING = frozenset({Role.RELATION, Role.COLON})
 
 
 def listed(nodes: list[Node]) -> Node:
@@ -261,9 +237,6 @@ def formula(atoms: list[Atom], before: list[Node] | None = None, after: list[Nod
     return node or Node("W!")
 
 
-_PLAIN = frozenset({Role.ATOM, Role.FENCE, Role.FUNCTION, Role.BIG, Role.POSTFIX, Role.MUL, Role.ADD, Role.TEXT})
-
-
 def relation(atoms: list[Atom], before: list[Node], after: list[Node]) -> Node:
     """``expression (relation expression)*``; a chain is an ``U!and`` whose later relations lack the shared operand."""
     signs = [i for i, atom in enumerate(atoms) if atom.role == Role.RELATION]
@@ -282,21 +255,13 @@ def relation(atoms: list[Atom], before: list[Node], after: list[Node]) -> Node:
     sides[0] = [*before, *sides[0]]
     sides[-1] = [*sides[-1], *after]
     operands = [listed(side or [Node("W!")]) for side in sides]
-    first = _related(atoms[signs[0]], operands[0], operands[1])
+    sign = atoms[signs[0]].node
+    turned = _TURNED.get(sign.label)
+    first = Node(turned, [operands[1], operands[0]]) if turned else applied([sign, operands[0], operands[1]])
     if len(signs) == 1:
         return first
     rest = [applied([atoms[sign].node, operand]) for sign, operand in zip(signs[1:], operands[2:], strict=True)]
     return Node("U!and", [first, *rest])
-
-
-def _related(sign: Atom, left: Node, right: Node) -> Node:
-    """Relate two operands; a superset is a subset with the operands swapped."""
-    if sign.node.label in _TURNED:
-        return Node(_TURNED[sign.node.label], [right, left])
-    return applied([sign.node, left, right])
-
-
-_TURNED = {"O!superset-of": "O!subset", "O!superset-of-or-equals": "O!subset"}
 
 
 def conditional(atoms: list[Atom]) -> Node:
@@ -308,21 +273,16 @@ def conditional(atoms: list[Atom]) -> Node:
         return modular(atoms)
     if atoms[place].text == "|":  # it separates the term before it from all after it
         start = next((i + 1 for i in range(place - 1, -1, -1) if atoms[i].role == Role.ADD), 0)
-        rest = atoms[place + 1 :]
-        node = applied([atoms[place].node, expression(atoms[start:place]), _after_bar(rest)])
+        before, after = expression(atoms[start:place]), atoms[place + 1 :]
+        if any(atom.role == Role.BETWEEN for atom in after):  # a second bar
+            raise Unparsed
+        node = applied([atoms[place].node, before, modular(after)])
         return expression([*atoms[:start], Atom(Role.ATOM, atoms[place].symbol, node)])
     node = modular(atoms[:place])
     places = [i for i, atom in enumerate(atoms) if atom.role == Role.BETWEEN]
     for place, end in zip(places, [*places[1:], len(atoms)], strict=True):
         node = applied([atoms[place].node, node, modular(atoms[place + 1 : end])])
     return node
-
-
-def _after_bar(atoms: list[Atom]) -> Node:
-    """Read the symbols after a bar; a second bar in them is rejected."""
-    if any(atom.role == Role.BETWEEN for atom in atoms):
-        raise Unparsed
-    return modular(atoms)
 
 
 def modular(atoms: list[Atom]) -> Node:
@@ -379,10 +339,6 @@ def expression(atoms: list[Atom]) -> Node:
     return node or Node("W!")
 
 
-_PAIRS = {"(": ")]", "[": "])", "{": "}", "⌊": "⌋", "⌈": "⌉", "⟨": "⟩", "": ""}
-_OPERANDS = frozenset({Role.ATOM, Role.FENCE, Role.TEXT, Role.POSTFIX, Role.CLOSE})
-
-
 def matched(row: list[Atom]) -> list[Atom]:
     """Replace each fence with its content by one atom."""
     if all(atom.role not in _FENCING for atom in row):
@@ -421,9 +377,6 @@ def matched(row: list[Atom]) -> list[Atom]:
     return levels[0][1]
 
 
-_FENCING = frozenset({Role.OPEN, Role.CLOSE, Role.BAR})
-
-
 def _paired_bars(row: list[Atom]) -> set[int]:
     """Find the bars that are followed by an equal bar in the same fence."""
     paired: set[int] = set()
@@ -454,7 +407,12 @@ def _fence(opener: Atom, inner: list[Atom], closer: Atom) -> Atom:
     node, items = fence_node(opener.text, inner, closer.text)
     first = opener.symbol.label
     last = Symbol(closer.symbol.label)
-    symbols = _elements(opener, inner)
+    place = condition(inner) if opener.text == "{" else 0
+    if place:  # a set's pattern and condition are one tree each, which no comma splits
+        parts = (inner[:place], inner[place : place + 1], inner[place + 1 :])
+        symbols = [row for part in parts if (row := slt.row_of([atom.symbol for atom in part])) is not None]
+    else:
+        symbols = [atom.symbol for atom in inner if atom.text is not WIDE]
     if first in slt.OPENING and last.label in slt.CLOSING:
         symbol = slt.group(first, symbols, last.label, ",")
     else:
@@ -475,15 +433,6 @@ def _fence(opener: Atom, inner: list[Atom], closer: Atom) -> Atom:
     return fence
 
 
-def _elements(opener: Atom, inner: list[Atom]) -> list[Symbol]:
-    """List the layout trees in a fence; a set's pattern and condition are one tree each, which no comma splits."""
-    place = condition(inner) if opener.text == "{" else 0
-    if not place:
-        return [atom.symbol for atom in inner if atom.text is not WIDE]
-    parts = (inner[:place], inner[place : place + 1], inner[place + 1 :])
-    return [row for part in parts if (row := slt.row_of([atom.symbol for atom in part])) is not None]
-
-
 def unread(row: list[Atom]) -> tuple[list[Atom], Node]:
     """Read a row that the grammar rejects: only fences are matched, and the operator tree is ``E!`` of the symbols."""
     if len(row) == 1 and row[0].role != Role.ROW:
@@ -494,22 +443,18 @@ def unread(row: list[Atom]) -> tuple[list[Atom], Node]:
         if atom.role == Role.OPEN:
             levels.append([atom])
         elif atom.role == Role.CLOSE and opener and atom.text in _PAIRS[opener]:
-            levels[-2].append(_unread_fence(levels.pop(), atom))
+            inner, last = levels.pop(), atom.symbol.label
+            node = fragments([Node("O!fragments"), *map(_fragment, inner), Node("V!" + last)])
+            symbol = slt.row_of([*(part.symbol for part in inner), Symbol(last)])
+            fence = Atom(Role.FENCE, symbol or Symbol("W!"), node)
+            below, above, super_first = atom.scripts
+            if below is not None or above is not None:
+                fence = scripted(fence, below, above, limits=False, super_first=super_first)
+            levels[-1].append(fence)
         else:
             levels[-1].append(atom)
     parts = [atom for level in levels for atom in level]
     return parts, fragments([Node("O!fragments"), *map(_fragment, parts)])
-
-
-def _unread_fence(inner: list[Atom], closer: Atom) -> Atom:
-    """Make one atom of a matched fence in a row that is not read."""
-    node = fragments([Node("O!fragments"), *map(_fragment, inner), Node("V!" + closer.symbol.label)])
-    symbol = slt.row_of([*(atom.symbol for atom in inner), Symbol(closer.symbol.label)])
-    below, above, super_first = closer.scripts
-    fence = Atom(Role.FENCE, symbol or Symbol("W!"), node)
-    if below is None and above is None:
-        return fence
-    return scripted(fence, below, above, limits=False, super_first=super_first)
 
 
 def _fragment(atom: Atom) -> Node:
@@ -521,16 +466,16 @@ def _fragment(atom: Atom) -> Node:
     return atom.node
 
 
-_ENDS = {"(": "O", "[": "C", ")": "O", "]": "C"}
-
-
 def fence_node(opening: str, inner: list[Atom], closing: str) -> tuple[Node, list[Node]]:
     """Read a fence by its kind: its node, and its elements where a function may take them as arguments."""
     if inner[0].role == Role.MOD and len(inner) > 1:
         node = Node("F!pmod", [statement(inner[1:])])
         return node, [node]
-    if opening == "{" and condition(inner):
-        return _conditional_set(inner)
+    if opening == "{" and (place := condition(inner)):
+        if place == len(inner) - 1:
+            raise Unparsed
+        sides = [statement(inner[:place]), statement(inner[place + 1 :])]
+        return Node("O!conditional-set", sides), [Node("F!:", list(sides))]
     if any(atom.text == ";" for atom in inner):
         node = listed([formula(part) for part in pieces(inner)])
         return node, [node]
@@ -544,24 +489,12 @@ def fence_node(opening: str, inner: list[Atom], closing: str) -> tuple[Node, lis
     return _by_kind(opening, items, closing), items if opening in _ARGUMENTS else []
 
 
-_ARGUMENTS = frozenset("([{")
-
-
 def condition(inner: list[Atom]) -> int:
     """Find the sign before the condition of a set; 0 if there is none."""
     for place, atom in enumerate(inner):
         if atom.role == Role.BETWEEN or (atom.role == Role.COLON and atom.text == ":"):
             return place
     return 0
-
-
-def _conditional_set(inner: list[Atom]) -> tuple[Node, list[Node]]:
-    """``{ pattern : condition }``."""
-    place = condition(inner)
-    if place == len(inner) - 1:
-        raise Unparsed
-    parts = [statement(inner[:place]), statement(inner[place + 1 :])]
-    return Node("O!conditional-set", parts), [Node("F!:", list(parts))]
 
 
 def _by_kind(opening: str, items: list[Node], closing: str) -> Node:

@@ -61,14 +61,14 @@ class ExpressionSnapshot(Snapshot, Generic[P]):
         """Look up the expression of each formula: int64 ``[ids]``."""
         numbers = np.searchsorted(self.live, self.find(formula_ids))
         runs = np.searchsorted(self.expressions.owned, numbers, side="right") - 1
-        found: Rows = self.expressions.numbers[runs]
-        return found
+        expressions: Rows = self.expressions.numbers[runs]
+        return expressions
 
     def texts(self, name: str, numbers: Rows) -> list[str]:
-        found = np.empty(len(numbers), dtype=object)
+        texts = np.empty(len(numbers), dtype=object)
         for part, places, rows in self.by_part(self.live[numbers]):
-            found[places] = read_texts(part, name, rows)
-        return list(found)
+            texts[places] = read_texts(part, name, rows)
+        return list(texts)
 
 
 S = TypeVar("S", bound=ExpressionSnapshot[Any])
@@ -207,8 +207,8 @@ class FormulaRetriever(FormulaScoring, SparseRetriever):
     def best(self, snapshot: Any, pair: FormulaPair) -> Found:
         """Find the best formulas of ``snapshot`` for the trees ``pair`` of a formula."""
         scores = self.scores(snapshot, pair)
-        found: Found = snapshot.expressions.best(scores, self.num_results, snapshot.formula_ids, above=self.above)
-        return found
+        formulas: Found = snapshot.expressions.best(scores, self.num_results, snapshot.formula_ids, above=self.above)
+        return formulas
 
     def rank_each(
         self, queries: pd.DataFrame, read: Sequence[Q], snapshot: ExpressionSnapshot[Any], find: Callable[[Q], Found]
@@ -221,9 +221,9 @@ class FormulaRetriever(FormulaScoring, SparseRetriever):
             snapshot: of the index.
             find: finds the best expressions for one of them.
         """
-        found = [find(each) for each in progress(read, self.label, "queries", verbose=self.verbose)]
+        rankings = [find(query) for query in progress(read, self.label, "queries", verbose=self.verbose)]
         names = {"docno": snapshot.formula_ids, "post_id": snapshot.post_ids, "visual_id": snapshot.visual_ids}
-        return ranking_frame(queries, found, **names)
+        return ranking_frame(queries, rankings, **names)
 
 
 class FormulaReranker(Leaf, Transformer):

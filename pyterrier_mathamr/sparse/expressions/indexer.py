@@ -12,7 +12,7 @@ The :class:`Packing` of a system defines the stored data of an expression; all e
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -57,14 +57,11 @@ class PayloadBuilder(Protocol):
     """A payload that grows by one expression after another."""
 
     @property
-    def nbytes(self) -> int:
-        """Its memory, approximately."""
+    def nbytes(self) -> int: ...  # its memory, approximately
 
-    def add(self, taken: Any) -> None:
-        """Add what :attr:`Packing.take` has returned for an expression."""
+    def add(self, taken: Any) -> None: ...  # what :attr:`Packing.take` has returned for an expression
 
-    def payload(self) -> Payload:
-        """Return the payload of all expressions."""
+    def payload(self) -> Payload: ...  # of all expressions
 
 
 class CollectingBuilder:
@@ -116,7 +113,7 @@ def formula_trees(
     ids = sorted({formula.id for formula in formulas if formula.id})
     official = store.get_many(ids) if store is not None else {}
     of_posts = [""] * len(formulas) if macros is None else macros
-    found: list[FormulaPair] = []
+    pairs: list[FormulaPair] = []
     for defined, of_post in groupby(zip(formulas, of_posts, strict=True), key=itemgetter(1)):
         with one_text():
             for formula, _ in of_post:
@@ -124,8 +121,8 @@ def formula_trees(
                 if pair.slt is None or pair.opt is None:
                     made = trees_of_posts(formula.latex, defined)
                     pair = FormulaPair(slt=pair.slt or made.slt, opt=pair.opt or made.opt)
-                found.append(pair)
-    return found
+                pairs.append(pair)
+    return pairs
 
 
 class Expression(NamedTuple):
@@ -179,18 +176,18 @@ class ReadPosts:
             formulas += [(formula, row["docno"], source) for formula in of_post]
         trees = formula_trees((formula for formula, _, _ in formulas), self.store, macros)
         taken: dict[Key, Any] = {}
-        found = []
+        expressions = []
         for (formula, post_id, source), pair in zip(formulas, trees, strict=True):
             if pair.slt is None and pair.opt is None:
-                found.append(Expression(formula, post_id, source, None, None, ()))
+                expressions.append(Expression(formula, post_id, source, None, None, ()))
                 continue
             with gathered() as problems:
                 report_unknown_commands(post_id, formula.latex, pair)
             key = digests(pair)
             if key not in taken:
                 taken[key] = None if key in known else self.take(pair)
-            found.append(Expression(formula, post_id, source, key, taken[key], tuple(problems)))
-        return Read(posts.posts, posts.done, found, None)
+            expressions.append(Expression(formula, post_id, source, key, taken[key], tuple(problems)))
+        return Read(posts.posts, posts.done, expressions, None)
 
 
 class ExpressionIndexer(sparse.SparseIndexer):
@@ -250,9 +247,16 @@ class ExpressionIndexer(sparse.SparseIndexer):
             ConfigError: the index that is added to was built with other options, or by another model.
             StoreError: anything else failed; nothing was changed.
         """
-        with self._part() as part, closing(self._read(part, self.batches(iter))) as batches:
-            for read in batches:
-                part.add(read)
+        work = self.reading()
+        with self._part() as part:
+            unread = map(part.unread, self.batches(iter))
+            if self.executor is None:
+                for posts in unread:
+                    part.add(work.read(posts, part.numbers))
+            else:
+                with closing(self.executor.map(work, unread)) as batches:
+                    for read in batches:
+                        part.add(read)
         return self.formula_index
 
     def reading(self) -> ReadPosts:
@@ -279,16 +283,6 @@ class ExpressionIndexer(sparse.SparseIndexer):
         """Return the stored data of an expression."""
         return self.packing or self.formula_index.packing()
 
-    def _read(self, part: Growing, batches: Iterator[sparse.Batch]) -> Generator[Read, None, None]:
-        store = self.store if part.packing.official else None
-        work = ReadPosts(self.bare_formulas, store, part.packing.take)
-        unread = map(part.unread, batches)
-        if self.executor is None:
-            yield from (work.read(posts, part.numbers) for posts in unread)
-            return
-        with closing(self.executor.map(work, unread)) as read:
-            yield from read
-
     @contextmanager
     def _part(self) -> Iterator[Growing]:
         """Publish the additions of the body; warn of formulas that have no trees, and where there are no formulas."""
@@ -303,13 +297,11 @@ class ExpressionIndexer(sparse.SparseIndexer):
             text = f"{part.without} of {part.seen} formulas have no trees and cannot be found, since their LaTeX "
             text += f"cannot be read: {shown}"
         elif part.posts and not part.seen and not len(index):
-            text = (
-                f"none of {part.posts:,} posts has a formula between delimiters; bare_formulas=True reads others, too"
-            )
-        if text and len(index):
-            warnings.warn(MathAMRWarning(f"{index.path}: {text}."), stacklevel=4)
-        elif text:
-            warnings.warn(MathAMRWarning(f"{index.path}: the index is empty: {text}."), stacklevel=4)
+            text = f"none of {part.posts:,} posts has a formula between delimiters; "
+            text += "bare_formulas=True reads others, too"
+        if text:
+            empty = "" if len(index) else "the index is empty: "
+            warnings.warn(MathAMRWarning(f"{index.path}: {empty}{text}."), stacklevel=4)
 
 
 class Growing:
@@ -353,30 +345,35 @@ class Growing:
             read.heard.repeat()
         self.posts += read.posts
         self.seen += len(read.found)
-        ids = [of.formula.id for of in read.found]
-        self._check(ids)
+        ids = [expression.formula.id for expression in read.found]
+        for name, row in zip(ids, self._job.done.look_up(ids).tolist(), strict=True):
+            if row >= 0 and not self._came[row]:  # an earlier run stored it from a post with another content
+                raise self._job.changed(name)
         stored = self._job.look_up(ids).tolist()
-        new = [of for of, row in zip(read.found, stored, strict=True) if row < 0 and of.formula.id not in self._rows]
-        visual = self._visual([of.formula.id for of in new])
-        for of in new:
-            self._add(of, str(visual.get(of.formula.id, "")))
+        new = [
+            expression
+            for expression, row in zip(read.found, stored, strict=True)
+            if row < 0 and expression.formula.id not in self._rows
+        ]
+        visual_ids = self._by.visual_ids
+        if visual_ids is None:
+            store = self._by.store
+            visual_ids = {} if store is None else store.visual_ids([expression.formula.id for expression in new])
+        for expression in new:
+            name = expression.formula.id
+            if expression.key is None:
+                self.without += 1
+                if self.without <= _SHOWN:
+                    self.first_without.append(f"{name} “{expression.formula.latex[:_EXCERPT]}”")
+            elif name not in self._rows:  # else it came before in its batch
+                for problem in expression.problems:
+                    report_problem(*problem)
+                if expression.key not in self.numbers:
+                    self._payload.add(expression.taken)
+                number = self.numbers.setdefault(expression.key, len(self.numbers))
+                self._rows[name] = (number, expression.post_id, str(visual_ids.get(name, "")), expression.source)
         if self._payload.nbytes + _FORMULA_BYTES * len(self._rows) >= sparse.PART_BYTES:
             self.write()
-
-    def _add(self, of: Expression, visual_id: str) -> None:
-        """Add one formula, unless it came before in its batch or has no tree."""
-        name = of.formula.id
-        if of.key is None:
-            self.without += 1
-            if self.without <= _SHOWN:
-                self.first_without.append(f"{name} “{of.formula.latex[:_EXCERPT]}”")
-        elif name not in self._rows:
-            for problem in of.problems:
-                report_problem(*problem)
-            if of.key not in self.numbers:
-                self._payload.add(of.taken)
-            number = self.numbers.setdefault(of.key, len(self.numbers))
-            self._rows[name] = (number, of.post_id, visual_id, of.source)
 
     def write(self) -> None:
         """Write the formulas since the last part."""
@@ -397,14 +394,3 @@ class Growing:
         """Return the rows of a post that an earlier run has stored."""
         first, last = (int(np.searchsorted(self._sources, np.uint64(source), side)) for side in ("left", "right"))
         return self._order[first:last]
-
-    def _check(self, ids: Sequence[FormulaId]) -> None:
-        """Raise an error for formulas of new posts that an earlier run stored from a post with another content."""
-        for name, row in zip(ids, self._job.done.look_up(ids).tolist(), strict=True):
-            if row >= 0 and not self._came[row]:
-                raise self._job.changed(name)
-
-    def _visual(self, ids: list[FormulaId]) -> Mapping[str, str]:
-        if self._by.visual_ids is not None:
-            return self._by.visual_ids
-        return self._by.store.visual_ids(ids) if self._by.store is not None else {}

@@ -119,16 +119,11 @@ class Expressions(Generic[P]):
 
     Formulas are numbered in the order of their rows, without deleted ones. A run is some neighboring
     formulas of one expression, ids ascending; an index of one part has one run for each expression.
-
-    Attributes:
-        payload: the data of the expressions.
-        numbers: int64 ``[runs]``, the expression of each run.
-        owned: int64 ``[runs + 1]``; run ``i`` has the formulas ``owned[i]:owned[i + 1]``.
     """
 
-    payload: P
-    numbers: Rows
-    owned: Rows
+    payload: P  # the data of the expressions
+    numbers: Rows  # int64 ``[runs]``, the expression of each run
+    owned: Rows  # int64 ``[runs + 1]``; run ``i`` has the formulas ``owned[i]:owned[i + 1]``
 
     @classmethod
     def of_parts(cls, parts: Sequence[StoredPart], payload: type[P]) -> Self:
@@ -146,9 +141,9 @@ class Expressions(Generic[P]):
     @cached_property
     def firsts(self) -> Rows:
         """The first formula of each expression: int64 ``[x]``."""
-        found = np.zeros(int(self.numbers.max(initial=-1)) + 1, dtype=np.int64)
-        found[self.numbers[::-1]] = self.owned[:-1][::-1]
-        return found
+        firsts = np.zeros(int(self.numbers.max(initial=-1)) + 1, dtype=np.int64)
+        firsts[self.numbers[::-1]] = self.owned[:-1][::-1]
+        return firsts
 
     def formulas_of(self, expressions: Rows) -> list[Rows]:
         """List the formulas of each of some expressions, ascending."""
@@ -164,19 +159,19 @@ class Expressions(Generic[P]):
     ) -> tuple[Rows, npt.NDArray[np.float64]]:
         """Find the formulas with the highest scores: score descending, then formula id ascending."""
         values = scores[self.numbers]  # [runs]
-        found = np.flatnonzero(values > above)
-        if len(found) > count:  # each run has a formula at least
-            found = found[values[found] >= -np.partition(-values[found], count - 1)[count - 1]]
-        sizes = np.minimum(self.owned[found + 1] - self.owned[found], count)  # the ids of a run ascend
-        return best_first(ranges(self.owned[found], sizes), np.repeat(values[found], sizes), count, ids)
+        runs = np.flatnonzero(values > above)
+        if len(runs) > count:  # each run has a formula at least
+            runs = runs[values[runs] >= -np.partition(-values[runs], count - 1)[count - 1]]
+        sizes = np.minimum(self.owned[runs + 1] - self.owned[runs], count)  # the ids of a run ascend
+        return best_first(ranges(self.owned[runs], sizes), np.repeat(values[runs], sizes), count, ids)
 
 
 def keys_of(part: StoredPart) -> Array:
     """The digests of a part's expressions: bytes ``[x]``, ascending."""
-    found = np.ascontiguousarray(part["keys"]).view(f"S{KEY_BYTES}").reshape(-1)
-    if bool(np.any(found[1:] <= found[:-1])):
+    keys = np.ascontiguousarray(part["keys"]).view(f"S{KEY_BYTES}").reshape(-1)
+    if bool(np.any(keys[1:] <= keys[:-1])):
         raise DamagedError(part.path, "its keys do not ascend")
-    return found
+    return keys
 
 
 def unite(
@@ -229,28 +224,23 @@ _TEXTS = ("ids", "post_ids", "visual_ids")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Formulas(Generic[P]):
-    """Some ``f`` formulas of ``x`` expressions, on their way into a part.
+    """Some ``f`` formulas of ``x`` expressions, on their way into a part."""
 
-    Attributes:
-        keys: bytes ``[x]``, of the expressions.
-        payload: the data of the expressions.
-        expressions: int64 ``[f]``, the expression of each formula.
-        sources: uint64 ``[f]``.
-        texts: ids, ids of posts, and visual ids, each ``[f]``.
-    """
-
-    keys: Array
-    payload: P
-    expressions: Rows
-    sources: Array
-    texts: Mapping[str, Texts]
+    keys: Array  # bytes ``[x]``, of the expressions
+    payload: P  # the data of the expressions
+    expressions: Rows  # int64 ``[f]``, the expression of each formula
+    sources: Array  # uint64 ``[f]``
+    texts: Mapping[str, Texts]  # ids, ids of posts, and visual ids, each ``[f]``
 
     @classmethod
     def of_part(cls, part: StoredPart, payload: type[P], folder: Path | None = None) -> Formulas[P]:
         """Read the formulas of a part that were not deleted; temporary data may be stored in a folder."""
         texts = {"ids": Texts.of(part.ids, folder), **{name: texts_of(part, name) for name in _TEXTS[1:]}}
-        owners = _owners(part["owned"], folder)
-        whole = cls(keys_of(part), payload.of_part(part), owners, part["sources"], texts)
+        owned, owners = part["owned"], Appended(folder, np.dtype(np.int64))
+        for start in range(0, len(owned) - 1, BLOCK):
+            cuts = owned[start : start + BLOCK + 1]
+            owners.append(np.repeat(np.arange(start, start + len(cuts) - 1), np.diff(cuts)))
+        whole = cls(keys_of(part), payload.of_part(part), owners.array(), part["sources"], texts)
         return whole.take(np.flatnonzero(part.alive), folder) if len(part.deleted) else whole
 
     def take(self, rows: Rows, folder: Path | None = None) -> Formulas[P]:
@@ -268,8 +258,8 @@ class Formulas(Generic[P]):
 def content_of(pieces: Sequence[Formulas[P]], folder: Path | None = None) -> Content:
     """Make one part of some formulas; it does not depend on how they are cut into pieces."""
     owning = [np.zeros(len(piece.keys), dtype=np.bool_) for piece in pieces]
-    for own, piece in zip(owning, pieces, strict=True):
-        own[piece.expressions] = True
+    for owns, piece in zip(owning, pieces, strict=True):
+        owns[piece.expressions] = True
     keys, numbers = unite([piece.keys for piece in pieces], owning, folder)
     ascending = [_numbered(piece, number, folder) for piece, number in zip(pieces, numbers, strict=True)]
     payload = combine_payloads([piece.payload for piece in pieces], numbers, len(keys), folder)
@@ -280,14 +270,14 @@ def content_of(pieces: Sequence[Formulas[P]], folder: Path | None = None) -> Con
     for first in range(0, len(keys), BLOCK):
         last = min(first + BLOCK, len(keys))
         some = [piece.between(first, last) for piece in ascending]
-        of = np.concatenate([piece.expressions for piece in some]) - first
+        expressions = np.concatenate([piece.expressions for piece in some]) - first
         joined = {name: Texts.joined([piece.texts[name] for piece in some]) for name in _TEXTS}
-        order = _order(of, joined["ids"])
+        order = _order(expressions, joined["ids"])
         for name, builder in texts.items():
             builder.add(joined[name].take(order))
         sources.append(np.concatenate([piece.sources for piece in some])[order])
-        owned.append(end + np.cumsum(np.bincount(of, minlength=last - first)))
-        end += len(of)
+        owned.append(end + np.cumsum(np.bincount(expressions, minlength=last - first)))
+        end += len(expressions)
     arrays = {
         **payload.arrays(),
         **texts["post_ids"].texts().arrays("post_ids"),
@@ -297,15 +287,6 @@ def content_of(pieces: Sequence[Formulas[P]], folder: Path | None = None) -> Con
         "sources": sources.array(),
     }
     return Content(texts["ids"].texts(), arrays)
-
-
-def _owners(owned: Rows, folder: Path | None) -> Rows:
-    """Return the expression of each formula of a part."""
-    found = Appended(folder, np.dtype(np.int64))
-    for start in range(0, len(owned) - 1, BLOCK):
-        cuts = owned[start : start + BLOCK + 1]
-        found.append(np.repeat(np.arange(start, start + len(cuts) - 1), np.diff(cuts)))
-    return found.array()
 
 
 def _numbered(piece: Formulas[P], number: Rows, folder: Path | None) -> Formulas[P]:
