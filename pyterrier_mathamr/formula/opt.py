@@ -323,7 +323,7 @@ def _arguments(factor: Node, whole: bool) -> list[Node]:
         return factor.kids
     if factor.label in _LOOSER:
         return [factor]
-    plain = factor.kids[0] if factor.label == "O!SUB" else factor
+    plain = factor.kids[0] if factor.label == "O!SUB" and factor.kids else factor  # a symbol alone is not applied
     is_quantity = plain.label[:2] in ("V!", "N!") and plain.label not in FUNCTION_LETTERS
     return [factor] if whole and is_quantity else []
 

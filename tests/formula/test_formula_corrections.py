@@ -76,6 +76,7 @@ def test_an_application_is_recognized_in_content_mathml_if_its_parentheses_can_b
         product(F, f'<apply><csymbol cd="ambiguous">superscript</csymbol>{X}{ONE}</apply>'),  # f(x)^2, or f(x^2)
         product("<ci>ℎ</ci>", f"<apply><plus/>{X}<ci>ℎ</ci></apply>"),
         f"<apply><plus/>{F}{X}</apply>",
+        product(F, '<csymbol cd="ambiguous">subscript</csymbol>'),  # a subscript of nothing
     ],
 )
 def test_other_products_of_content_mathml_stay(content):
