@@ -144,7 +144,7 @@ def update(posts: tuple[Path, ...], path: Path, watch: bool, workers: int, quiet
 
     update_once()
     if watch:
-        from pyterrier_mathamr.engine.updates import watch as watch_files
+        from pyterrier_mathamr.engine.sources import watch as watch_files
 
         sources = engine.sources()
         click.echo(visible(f"Watching {', '.join(sources)}   (Ctrl-C ends it)"))
@@ -241,7 +241,7 @@ def serve(
 
     Readers on other machines need the token. Set it in MATHAMR_TOKEN: other users of this machine can see options.
     """
-    from pyterrier_mathamr.engine.links import LinkTemplate
+    from pyterrier_mathamr.engine.origins import LinkTemplate
     from pyterrier_mathamr.engine.page import serve_page
 
     if link is not None:
@@ -381,8 +381,7 @@ def _search(
     overwrite: bool,
     **filters: str,
 ) -> None:
-    from pyterrier_mathamr.engine.filters import Filter
-    from pyterrier_mathamr.engine.links import LinkTemplate
+    from pyterrier_mathamr.engine.origins import Filter, LinkTemplate
     from pyterrier_mathamr.explain.display import table_of
 
     chosen = Filter(**filters)
@@ -452,7 +451,7 @@ def _search_topics(
     if not output.absolute().parent.is_dir():
         raise click.ClickException(f"The folder {output.parent} does not exist. Create it, or give another -o.")
     read = read_topic_file(topics)
-    retriever = engine.system(system, num_results=k)
+    retriever = {"blend": engine.retriever, "bm25": engine.bm25, "mathamr": engine.mathamr}[system](num_results=k)
     run = _run(engine, retriever, progress(read, "searching", "topics", verbose=not quiet))
     write_run(run, output, name=f"mathamr-{system}")
     found = run["qid"].nunique()
@@ -476,9 +475,9 @@ def _as_json(row: Mapping[Any, Any]) -> str:
 
 def _good(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Return the good matches, and a message if there are none."""
-    from pyterrier_mathamr.engine.reader import is_good
+    from pyterrier_mathamr.engine.matches import GOOD
 
-    good = found[is_good(found)]
+    good = found[found["match"] >= GOOD]
     if found.empty or len(good):
         return good, ""
     first = found.iloc[0]

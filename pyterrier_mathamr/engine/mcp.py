@@ -26,9 +26,9 @@ from pyterrier_mathamr.posts import Document, Origin, plain_text, post_from_html
 from pyterrier_mathamr.store import StoreError, UnavailableError, UnknownIdError
 
 from .citations import LONGEST, cited
-from .filters import Filter
-from .matches import percent
-from .reader import EngineSnapshot, is_good
+from .matches import GOOD, percent
+from .origins import Filter
+from .reader import EngineSnapshot
 from .search_engine import SearchEngine
 from .snippets import substitution_text
 
@@ -111,7 +111,7 @@ class Tools:
             words = visible(str(suggestions))
             question = engine.question(suggestions.searched)
             found = engine.shown(question, engine.found(question, skip + k, chosen=chosen, part=slice(skip, None)))
-            good = found if weak else found[is_good(found)]
+            good = found if weak else found[found["match"] >= GOOD]
             posts = engine.indexes.posts.get_many(good["docno"].tolist())
             rows = zip(good.to_dict("records"), posts, strict=True)
             entries = [_entry(rank, row, post) for rank, (row, post) in enumerate(rows, start=skip + 1)]

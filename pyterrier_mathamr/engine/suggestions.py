@@ -39,16 +39,12 @@ _TAG = re.compile(r"<[^<>]*>")
 
 
 class Suggestions(NamedTuple):
-    """Words of a question that no post has, and what may be meant by them.
+    """Words of a question that no post has, and what may be meant by them."""
 
-    Attributes:
-        words: each such word that is similar to words of the posts, with these, the nearest first.
-        corrected: the question with the nearest words in place of these.
-        searched: the question that is searched: the corrected one if no post has any of its words, else as asked.
-    """
-
+    # each such word that is similar to words of the posts, with these, the nearest first
     words: dict[str, Sequence[str]]
-    corrected: MathPost
+    corrected: MathPost  # the question with the nearest words in place of these
+    # the question that is searched: the corrected one if no post has any of its words, else as asked
     searched: MathPost
 
     @property

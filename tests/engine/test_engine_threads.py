@@ -3,8 +3,8 @@
 import pytest
 
 from pyterrier_mathamr.cli.engine import results_table
-from pyterrier_mathamr.engine.filters import EVERYTHING
 from pyterrier_mathamr.engine.mcp import Tools
+from pyterrier_mathamr.engine.origins import EVERYTHING
 from pyterrier_mathamr.engine.page import Answers
 from pyterrier_mathamr.engine.page.answers import explained
 from pyterrier_mathamr.engine.posts import PostStore

@@ -18,10 +18,9 @@ from pyterrier_mathamr._common.drawing import Theme
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr._common.types import FormulaMode
-from pyterrier_mathamr.engine.filters import EVERYTHING, Filter, folders_of, kinds_of
-from pyterrier_mathamr.engine.links import LinkTemplate
 from pyterrier_mathamr.engine.matches import GOOD
-from pyterrier_mathamr.engine.reader import EngineSnapshot, FoundFormula, place_of
+from pyterrier_mathamr.engine.origins import EVERYTHING, Filter, LinkTemplate, folders_of, kinds_of, place_of
+from pyterrier_mathamr.engine.reader import EngineSnapshot, FoundFormula
 from pyterrier_mathamr.engine.search_engine import SearchEngine
 from pyterrier_mathamr.engine.snippets import (
     Matcher,

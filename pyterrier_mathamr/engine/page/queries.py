@@ -34,6 +34,7 @@ from pyterrier_mathamr.posts import (
     latex_of_unicode,
     plain_text,
     post_from_any,
+    post_from_html,
 )
 from pyterrier_mathamr.sparse.patterns import read_pattern
 
@@ -158,7 +159,8 @@ _terms = lru_cache(maxsize=256)(read_pattern)
 
 def examples(engine: EngineSnapshot) -> list[dict[str, str]]:
     """Choose a question, a formula and a pattern from the first posts: the ones that are easiest to read."""
-    posts = engine.titles_and_bodies(engine.docnos()[:_EXAMINED])
+    documents = engine.indexes.posts.get_many(engine.docnos()[:_EXAMINED])
+    posts = [(post_from_html(document.title), post_from_html(document.html)) for document in documents]
     found = []
     questions = [(_unreadable(post, line), post, line) for post, line in _lines(posts)]
     if questions:

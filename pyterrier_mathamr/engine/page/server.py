@@ -22,7 +22,7 @@ from pyterrier_mathamr._common.errors import ConfigError, MathAMRError, require
 from pyterrier_mathamr._common.feedback import gathered
 from pyterrier_mathamr._common.ids import visible
 from pyterrier_mathamr._common.running.worker import OverLimitError
-from pyterrier_mathamr.engine.filters import Filter
+from pyterrier_mathamr.engine.origins import Filter
 from pyterrier_mathamr.store import META, UnknownIdError
 
 from .access import LOCAL, Guard

@@ -1,4 +1,4 @@
-"""The differences between an engine and its sources: missing posts, and posts that the sources no longer have.
+r"""The sources of an engine: how they differ from its posts, how they are read, and when their files change.
 
 ::
 
@@ -7,18 +7,27 @@
                          unknown name              ┘    in the file is stored again; others are removed and indexed
                          deleted by the user, same content      left out until it changes
             no entry ◀── a name that the engine knows   deleted, as are the posts of a file without a readable text
+
+A report reads all of them once more, and has counts for each format, and every fault with its place::
+
+    format      files  posts  formulas  partial  unreadable
+    markdown      113    964     4,310      577           2
+
+    the command \bb is unknown (defined differently in a.sty, b.sty), in 577 places of 113 files, first 'a.md': “\bb R”
 """
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyterrier_mathamr._common.errors import require, shortened
-from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.feedback import Problems, gathered, progress, report_problem
+from pyterrier_mathamr.formula import definitions, report_unknown_commands, trees_of_posts
 from pyterrier_mathamr.posts import (
     Document,
     DocumentError,
@@ -26,19 +35,27 @@ from pyterrier_mathamr.posts import (
     Source,
     SourceEntry,
     SourceMacros,
+    accepted_posts,
     distinct_posts,
+    document_post,
     source_entries,
     source_root,
     warn_of_left_out,
 )
-from pyterrier_mathamr.posts.files import UnopenedFileError
-from pyterrier_mathamr.store import row_fingerprint
+from pyterrier_mathamr.posts.files import LINES, SUFFIXES, UnopenedFileError
 
-from .filters import file_of
-from .posts import PostStore, root_fingerprint
+from .origins import file_of
+from .posts import PostStore, name_fingerprint, root_fingerprint
 
 if TYPE_CHECKING:
     from .reader import EngineSnapshot
+
+NamedSource = tuple[Source, str]
+"""A source, and the prefix of the docnos of its posts."""
+
+_QUIET, _LONGEST_WAIT = 0.5, 10.0  # seconds: changed files are left alone so long before they are read, at most
+_CHECKED = 1_000  # milliseconds between two looks at whether a folder was replaced
+_COLUMNS = ("files", "posts", "formulas", "partial", "unreadable")
 
 
 class Update(NamedTuple):
@@ -61,64 +78,51 @@ class Update(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """How the posts of an engine differ from its sources.
+    """How the posts of an engine differ from its sources."""
 
-    Attributes:
-        found: the numbers.
-        removed: docnos that are in no source any more, or whose text has changed.
-        moved: docnos of posts with the same text in another file or place.
-        written: docnos of posts that are new or have changed.
-    """
-
-    found: Update
-    removed: list[str]
-    moved: list[str]
-    written: list[str]
+    counts: Update  # the numbers of files or records
+    removed: list[str]  # docnos that are in no source any more, or whose text has changed
+    moved: list[str]  # docnos of posts with the same text in another file or place
+    written: list[str]  # docnos of posts that are new or have changed
 
 
-def separate(posts: Source | Sequence[str | Path]) -> list[Source]:
-    """Return the sources of posts: one, or a list of folders and files."""
-    if isinstance(posts, list | tuple) and posts and all(isinstance(each, str | Path) for each in posts):
-        return [each for each in posts if isinstance(each, str | Path)]
-    return [posts]  # type: ignore[list-item]
-
-
-def with_prefixes(sources: Sequence[Source], known: dict[str, str]) -> dict[str, str]:
-    """Choose the docno prefix of each folder: empty for a single folder, else its name.
+def named_sources(
+    posts: Source | Sequence[str | Path], known: Mapping[str, str]
+) -> tuple[list[NamedSource], dict[str, str]]:
+    """Choose the docno prefix of each source: empty for a single folder, else the folder's name.
 
     Args:
-        sources: the sources; only folders and files get names.
+        posts: one source, or a list of folders and files.
         known: the prefixes of the engine's sources, which are kept.
 
     Returns:
-        The prefix of each folder and file, the known ones first.
+        The sources; and the prefix of each folder and file, the known ones first, without those that have moved.
 
     Raises:
         DocumentError: two folders have the same name.
     """
+    several = isinstance(posts, list | tuple) and posts and all(isinstance(each, str | Path) for each in posts)
+    sources: list[Source] = list(posts) if several else [posts]  # type: ignore[list-item, arg-type]
     prefixes = dict(known)
     paths = [Path(source) for source in sources if isinstance(source, str | Path)]
-    single = len(paths) == 1 and not known
     for path in paths:
-        root = source_root(path)
+        root, name = source_root(path), path.absolute().name
         if root in prefixes:
             continue
-        moved = next((old for old in known if Path(old).name == path.absolute().name and not Path(old).exists()), None)
-        if moved is not None:
+        if moved := next((old for old in known if Path(old).name == name and not Path(old).exists()), None):
             prefixes[root] = prefixes.pop(moved)
             continue
-        prefix = "" if single or not path.is_dir() else f"{path.absolute().name}/"
+        prefix = "" if (len(paths) == 1 and not known) or not path.is_dir() else f"{name}/"
         if prefix and prefix in prefixes.values():
-            reason = f"two sources have the name {prefix[:-1]}, with which docnos begin; rename one of them"
+            reason = f"two sources have the name {name}, with which docnos begin; rename one of them"
             raise DocumentError(root, reason)
         prefixes[root] = prefix
-    return prefixes
+    return [(source, prefixes.get(source_root(source), "")) for source in sources], prefixes
 
 
 def read_changes(
     stored: PostStore,
-    sources: Sequence[Source],
-    prefixes: dict[str, str],
+    sources: Sequence[NamedSource],
     gone: Sequence[str],
     tombstones: Mapping[str, Sequence[int]],
     incoming: PostStore,
@@ -132,7 +136,6 @@ def read_changes(
     Args:
         stored: the posts of the engine.
         sources: the sources to compare; posts of other sources stay.
-        prefixes: see :func:`with_prefixes`.
         gone: known sources that were moved and have another path now.
         tombstones: see :func:`tombstones_of`.
         incoming: an empty store, for the posts that are read.
@@ -146,7 +149,6 @@ def read_changes(
     rows = stored.rows()
     row_of = {docno: row for row, docno in enumerate(rows.docnos)}
     digests = dict(zip(rows.entries.tolist(), rows.digests.tolist(), strict=True))
-    followed = {root_fingerprint(root) for root in [*gone, *filter(None, map(source_root, sources))]}
     seen: set[int] = set()
     changed: set[int] = set()  # entries with posts in the engine that were read again
     new: set[int] = set()
@@ -154,8 +156,7 @@ def read_changes(
     errors: list[DocumentError] = []
 
     def entries() -> Iterator[tuple[str, SourceEntry]]:
-        for source in sources:
-            prefix = prefixes.get(source_root(source), "")
+        for source, prefix in sources:
             for entry in source_entries(source, reading, prefix, macros):
                 if isinstance(entry, DocumentError):
                     errors.append(entry)
@@ -170,7 +171,7 @@ def read_changes(
                 yield entry.place, DocumentError(entry.place, f"the id {entry.key!r:.80} is in the sources twice")
                 continue
             seen.add(name)
-            tombstone = () if known else tombstones.get(_name(f"{prefix}{entry.key}"), ())
+            tombstone = () if known else tombstones.get(tombstone_name(f"{prefix}{entry.key}"), ())
             if entry.digest == digests.get(name) or entry.digest in tombstone or entry.content in tombstone:
                 continue
             if known and entry.digest:
@@ -191,12 +192,10 @@ def read_changes(
                 yield document
 
     incoming.write(readable(), "create")
-    deleted = {
-        name
-        for name, root in zip(rows.entries.tolist(), rows.roots.tolist(), strict=True)
-        if root in followed and name not in seen
-    }
-    if closed := tuple(f"{Path(of.place).absolute()}/" for of in errors if isinstance(of, UnopenedFileError)):
+    followed = {root_fingerprint(root) for root in [*gone, *(source_root(source) for source, _ in sources)] if root}
+    of_posts = zip(rows.entries.tolist(), rows.roots.tolist(), strict=True)
+    deleted = {entry for entry, root in of_posts if root in followed and entry not in seen}
+    if closed := tuple(f"{Path(fault.place).absolute()}/" for fault in errors if isinstance(fault, UnopenedFileError)):
         absent = stored.get_many([docno for docno, row in row_of.items() if int(rows.entries[row]) in deleted])
         deleted -= {post.entry for post in absent if f"{post.origin.root}/{post.origin.file}".startswith(closed)}
     replaced = {docno: row for docno, row in row_of.items() if int(rows.entries[row]) in changed | deleted}
@@ -208,18 +207,36 @@ def read_changes(
             written.append(docno)
         elif docno in replaced:
             (moved if int(rows.sources[row]) == fingerprint else written).append(docno)
-        else:
-            errors.append(_taken(docno, stored, incoming))
+        else:  # a post of another file has this docno
+            [post], [owner] = incoming.get_many([docno]), stored.get_many([docno])
+            place, other = ("/".join(filter(None, each.origin[:2])) for each in (post, owner))
+            reason = f"the id {docno!r:.80} is also the id of {other}; rename one of the two"
+            errors.append(DocumentError(place, reason))
     warn_of_left_out(errors, "files or posts")
     kept = set(moved)
-    found = Update(
+    counts = Update(
         len(new),
         len(changed) - len(unreadable),
         len(deleted) + len(unreadable),
         len(seen & digests.keys()) - len(changed),
         tuple(unreadable.values()),
     )
-    return Changes(found, [docno for docno in replaced if docno not in kept], moved, written)
+    return Changes(counts, [docno for docno in replaced if docno not in kept], moved, written)
+
+
+def read_posts(
+    sources: Sequence[NamedSource], reading: ReadingOptions, macros: SourceMacros, verbose: bool
+) -> Iterator[Document]:
+    """Read the posts of sources that can be read, and their macros."""
+    for source, prefix in sources:
+        yield from accepted_posts(source, reading, prefix, macros, verbose=verbose)
+
+
+def answers_to(old: EngineSnapshot, docnos: Sequence[str]) -> list[str]:
+    """List the other posts that answer one of some posts; a unit of a file has no answers."""
+    gone = {post.docno for post in old.indexes.posts.get_many(docnos) if not post.origin.kind}
+    left_out = set(docnos)
+    return [name for name, thread in old.threads.items() if thread in gone and name not in left_out] if gone else []
 
 
 def tombstones_of(old: EngineSnapshot, deleted: Sequence[str]) -> dict[str, list[int]]:
@@ -236,50 +253,101 @@ def tombstones_of(old: EngineSnapshot, deleted: Sequence[str]) -> dict[str, list
     rows, gone = old.indexes.posts.rows(), set(deleted)
     kept = {entry for docno, entry in zip(rows.docnos, rows.entries.tolist(), strict=True) if docno not in gone}
     lost = [post for post in old.indexes.posts.get_many(deleted) if post.origin.root and post.entry not in kept]
-    found = {_name(file_of(post.docno) if post.origin.kind else post.docno): [post.digest] for post in lost}
+    tombstones = {
+        tombstone_name(file_of(post.docno) if post.origin.kind else post.docno): [post.digest] for post in lost
+    }
     for root in {post.origin.root for post in lost}:
         prefix = old.record.sources.get(root, "")
         with suppress(DocumentError):  # the source is gone
             for entry in source_entries(root, old.options.reading, prefix):
-                if isinstance(entry, SourceEntry) and [entry.digest] == found.get(name := _name(prefix + entry.key)):
-                    found[name].append(entry.content)
-    return found
+                if isinstance(entry, SourceEntry):
+                    name = tombstone_name(prefix + entry.key)
+                    if tombstones.get(name) == [entry.digest]:
+                        tombstones[name].append(entry.content)
+    return tombstones
 
 
-def answers_to(old: EngineSnapshot, docnos: Sequence[str]) -> list[str]:
-    """List the other posts that answer one of some posts; a unit of a file has no answers."""
-    gone = {post.docno for post in old.indexes.posts.get_many(docnos) if not post.origin.kind}
-    left_out = set(docnos)
-    return [name for name, thread in old.threads.items() if thread in gone and name not in left_out] if gone else []
+def without_tombstones(tombstones: Mapping[str, Sequence[int]], written: Sequence[str]) -> dict[str, Sequence[int]]:
+    """Return the tombstones but those of files and records with posts that are written again."""
+    back = {tombstone_name(name) for docno in written for name in (docno, file_of(docno))}
+    return {name: digests for name, digests in tombstones.items() if name not in back}
 
 
-def names_of(docnos: Sequence[str]) -> set[str]:
-    """Return the names that tombstones of the files or records with these posts have."""
-    return {_name(name) for docno in docnos for name in (docno, file_of(docno))}
+def tombstone_name(name: str) -> str:
+    return f"{name_fingerprint(name):016x}"
 
 
-def _name(name: str) -> str:
-    return f"{row_fingerprint({'name': name}):016x}"
+class ReadingReport(NamedTuple):
+    """How an engine reads its sources.
+
+    Attributes:
+        formats: for each format the number of files, or records, of posts and of formulas; and how many formulas are
+            partial, with a part that is not understood, or unreadable.
+        problems: everything that could not be read, with its place.
+    """
+
+    formats: dict[str, Counter[str]]
+    problems: Problems
+
+    def __str__(self) -> str:
+        rows = [["format", *_COLUMNS]]
+        rows += [[name, *(f"{counts[of]:,}" for of in _COLUMNS)] for name, counts in sorted(self.formats.items())]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        table = [
+            f"{name:{widths[0]}}" + "".join(f"  {cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True))
+            for name, *cells in rows
+        ]
+        return "\n".join([*table, "", *(self.problems.causes() or ["Everything could be read."])])
 
 
-def documents_of(
-    changes: Changes, stored: PostStore, incoming: PostStore
-) -> tuple[Iterator[Document], Iterator[Document]]:
-    """Return the moved posts, as stored except for their place, and the posts to write."""
-    both = zip(stored.stream(changes.moved), incoming.stream(changes.moved), strict=True)
-    moved = (old._replace(origin=now.origin, entry=now.entry, digest=now.digest) for old, now in both)
-    return moved, incoming.stream(changes.written)
+def report_of(engine: EngineSnapshot, *, verbose: bool) -> ReadingReport:
+    """Read the files of an engine, as they are now, and its records once more, without changing it."""
+    formats: dict[str, Counter[str]] = {}
+    with gathered() as problems:
+        for form, documents in progress(_reread(engine), "reading", "files", verbose=verbose):
+            counts = formats.setdefault(form, Counter())
+            counts["files"] += 1
+            for document in documents:
+                if isinstance(document, DocumentError):
+                    report_problem(document.place, document.reason, "")
+                else:
+                    counts += counts_of(document)
+    return ReadingReport(formats, problems)
 
 
-def _taken(docno: str, stored: PostStore, incoming: PostStore) -> DocumentError:
-    """Return the error for a docno that a post of another file has."""
-    [owner], [post] = stored.get_many([docno]), incoming.get_many([docno])
-    places = ["/".join(filter(None, each.origin[:2])) for each in (post, owner)]
-    return DocumentError(places[0], f"the id {docno!r:.80} is also the id of {places[1]}; rename one of the two")
+def _reread(engine: EngineSnapshot) -> Iterator[tuple[str, Iterator[Document | DocumentError]]]:
+    """Yield each file or record, with its format."""
+    for root, prefix in engine.record.sources.items():
+        try:
+            for entry in source_entries(root, engine.options.reading, prefix):
+                if isinstance(entry, DocumentError):
+                    report_problem(entry.place, entry.reason, "")
+                else:
+                    suffix = "" if root.endswith(LINES) else Path(entry.key).suffix.lower()
+                    yield SUFFIXES.get(suffix, "records"), entry.documents()
+        except DocumentError as error:
+            report_problem(error.place, error.reason, "")
+    for document in engine.indexes.posts:
+        if not document.origin.root:
+            yield "records", iter([document])
 
 
-_QUIET, _LONGEST_WAIT = 0.5, 10.0  # seconds: changed files are left alone so long before they are read, at most
-_CHECKED = 1_000  # milliseconds between two looks at whether a folder was replaced
+def counts_of(document: Document) -> Counter[str]:
+    """Count the formulas of a post, and report the ones that are not understood."""
+    post = document_post(document.record())
+    counts = Counter(posts=1, formulas=len(post.formulas))
+    macros = definitions(formula.latex for formula in post.formulas)
+    for formula in post.formulas:
+        trees = trees_of_posts(formula.latex, macros)
+        if trees.opt is None:
+            counts["unreadable"] += 1
+            report_problem(document.docno, "a formula cannot be read", formula.latex)
+        elif trees.opt.partial:
+            counts["partial"] += 1
+            report_unknown_commands(document.docno, formula.latex, trees)
+            if not trees.opt.unknown_commands():
+                report_problem(document.docno, "a part of a formula is not understood", formula.latex)
+    return counts
 
 
 def watch(sources: Sequence[str | Path], ignored: Path, update: Callable[[], object]) -> None:
@@ -313,14 +381,13 @@ def watch(sources: Sequence[str | Path], ignored: Path, update: Callable[[], obj
 
     folders = sorted({path if path.is_dir() else path.parent for path in paths})  # editors replace whole files
     while True:
-        watched, began = [_identity(folder) for folder in folders], False
+        watched, began = list(map(_identity, folders)), False
         try:
-            for changes in watchfiles.watch(
-                *folders, watch_filter=concerns, rust_timeout=_CHECKED, yield_on_timeout=True
-            ):
+            options = {"watch_filter": concerns, "rust_timeout": _CHECKED, "yield_on_timeout": True}
+            for changes in watchfiles.watch(*folders, **options):
                 changed = [Path(name) for _, name in changes]
                 _let_settle(changed)
-                same = [_identity(folder) for folder in folders] == watched and not set(folders) & set(changed)
+                same = list(map(_identity, folders)) == watched and not set(folders) & set(changed)
                 if changes or not (began and same):  # also at the beginning: something may have changed before
                     update()
                 began = True
