@@ -73,19 +73,12 @@ PARAMETERS: Mapping[str, Schema] = {
 
 
 class Request(NamedTuple):
-    """A request.
+    """A request."""
 
-    Attributes:
-        summary: its purpose.
-        about: further sentences.
-        parameters: names in :data:`PARAMETERS`, separated by blanks.
-        answer: a name in :data:`ANSWERS`; nothing for a drawing.
-    """
-
-    summary: str
-    about: str
-    parameters: str
-    answer: str
+    summary: str  # its purpose
+    about: str  # further sentences
+    parameters: str  # names in :data:`PARAMETERS`, separated by blanks
+    answer: str  # a name in :data:`ANSWERS`; nothing for a drawing
 
 
 REQUESTS: Mapping[str, Request] = {

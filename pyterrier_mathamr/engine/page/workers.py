@@ -144,15 +144,11 @@ class _Processes:
 
 
 def answer(served: _Served, request: str, *args: object) -> Any:
-    """Answer a request; called in a separate process."""
     from pyterrier_mathamr.formula import one_text  # not for the process of the server
 
     try:
-        with (
-            one_text(),
-            gathered(),
-            ignored_warnings(MathAMRWarning),
-        ):  # faults of a typed query do not belong into a server's log
+        # faults of a typed query do not belong into a server's log
+        with one_text(), gathered(), ignored_warnings(MathAMRWarning):
             return _answers(served)(request, *args)
     except MathAMRError:
         raise
