@@ -9,7 +9,7 @@ import shutil
 import sys
 import textwrap
 import webbrowser
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +19,10 @@ from pyterrier_mathamr._common.feedback import counted
 from pyterrier_mathamr._common.ids import visible, visible_json
 
 from .options import FILE, FOLDER, NEW, SOURCE, SYSTEMS, filter_options, place_options, quiet_option
-from .topic_files import TypedTopic, read_topic_file
+from .topic_files import read_topic_file
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyterrier as pt
 
     from pyterrier_mathamr.engine import EngineSnapshot
 
@@ -77,9 +76,16 @@ def build(
     from pyterrier_mathamr.arqmath import is_release
     from pyterrier_mathamr.engine import SearchEngine
 
-    release = len(posts) == 1 and is_release(posts[0])
+    source: Any = posts
+    if release := len(posts) == 1 and is_release(posts[0]):
+        import pyterrier as pt
+
+        from pyterrier_mathamr.arqmath import ARQMathCollection
+
+        collection = ARQMathCollection(posts[0])
+        source = pt.utils.GeneratorLen(collection.documents(), collection.count_posts())
     engine = SearchEngine.build(
-        _release(posts[0]) if release else posts,
+        source,
         output,
         model=model or _chosen_model(),
         bare_formulas=not (delimited_only or release),
@@ -132,9 +138,9 @@ def update(posts: tuple[Path, ...], path: Path, watch: bool, workers: int, quiet
     engine = SearchEngine(path)
 
     def update_once(if_changed: bool = False) -> None:
-        found = engine.update(posts or None, workers=workers, verbose=not quiet)
-        if not if_changed or found[:3] != (0, 0, 0):
-            click.echo(visible(f"{path}: {found}; {counted(len(engine), 'post')}"))
+        done = engine.update(posts or None, workers=workers, verbose=not quiet)
+        if not if_changed or done[:3] != (0, 0, 0):
+            click.echo(visible(f"{path}: {done}; {counted(len(engine), 'post')}"))
 
     def update_or_tell() -> None:
         try:
@@ -269,17 +275,6 @@ def mcp(engine: Path) -> None:
     serve_tools(engine)
 
 
-def _release(folder: Path) -> Iterable[Mapping[str, Any]]:
-    """Return the posts of an ARQMath folder, with their number."""
-    import pyterrier as pt
-
-    from pyterrier_mathamr.arqmath import ARQMathCollection
-
-    collection = ARQMathCollection(folder)
-    posts: Iterable[Mapping[str, Any]] = pt.utils.GeneratorLen(collection.documents(), collection.count_posts())
-    return posts
-
-
 @click.command(short_help="List pairs of posts with the same content.")
 @click.argument("engine", type=FOLDER)
 @click.option("-k", type=click.IntRange(1), default=100, show_default=True, help="Maximum number of pairs.")
@@ -305,7 +300,7 @@ def duplicates(engine: Path, k: int, similarity: float, within: str, kind: str, 
         click.echo(f"No two posts have a similarity of {similarity:g} or more.")
 
 
-_MARKED = re.compile(r"\*\*([^*\s]+|\$[^$]+\$)\*\*")
+_MARKED = re.compile(r"\*\*([^*\s]+|\$[^$]+\$)\*\*")  # what a snippet marks, which a terminal shows in bold
 _INDENT = 13
 
 
@@ -381,10 +376,9 @@ def _search(
     overwrite: bool,
     **filters: str,
 ) -> None:
+    from pyterrier_mathamr.engine.matches import GOOD
     from pyterrier_mathamr.engine.origins import Filter, LinkTemplate
     from pyterrier_mathamr.explain.display import table_of
-
-    chosen = Filter(**filters)
 
     if output is not None or overwrite:
         raise click.UsageError(
@@ -395,17 +389,20 @@ def _search(
     if explain and system != "blend":
         raise click.UsageError(f"--explain works only with the system blend, not with {system}. Leave out --system.")
     template = LinkTemplate(link) if link else None
-    message = ""
+    message = "Nothing was found."
     if formula:
-        found = engine.search_formula(query, k=k, **chosen._asdict())
+        found = engine.search_formula(query, k=k, **filters)
     else:
         suggestions = engine.suggestions(query)
         if words := str(suggestions):
             click.echo(visible(words), err=True)
         question = engine.question(suggestions.searched)
-        found = engine.shown(question, engine.found(question, k, system, chosen))
-        if not weak:
-            found, message = _good(found)
+        found = engine.shown(question, engine.found(question, k, system, Filter(**filters)))
+        if not weak and len(found):
+            first = found.iloc[0]
+            closest = visible(f"{first['docno']}  {first['title']}".rstrip())
+            message = f"No good match. The closest: {closest}  (--weak shows it)"
+            found = found[found["match"] >= GOOD]
     if template is not None:
         posts = engine.indexes.posts.get_many(found["post_id" if formula else "docno"].tolist())
         found = found.assign(link=[template.link(post) for post in posts])
@@ -419,7 +416,7 @@ def _search(
         return
     if formula and found.empty:
         message = _no_formula(engine, query)
-    click.echo(results_table(found, formula) or message or "Nothing was found.")
+    click.echo(results_table(found, formula) or message)
     if why is not None:
         click.echo(visible(f"\n{table_of(why, width=_width())}", "\n"))
 
@@ -437,6 +434,8 @@ def _search_topics(
     **others: bool | str | None,
 ) -> None:
     """Search with each topic of a file, and write the run."""
+    import pandas as pd
+
     from pyterrier_mathamr._common.feedback import progress
     from pyterrier_mathamr.arqmath import write_run
 
@@ -452,7 +451,11 @@ def _search_topics(
         raise click.ClickException(f"The folder {output.parent} does not exist. Create it, or give another -o.")
     read = read_topic_file(topics)
     retriever = {"blend": engine.retriever, "bm25": engine.bm25, "mathamr": engine.mathamr}[system](num_results=k)
-    run = _run(engine, retriever, progress(read, "searching", "topics", verbose=not quiet))
+    rankings = [
+        retriever(engine.frame(topic.query).assign(qid=topic.qid))[["qid", "docno", "score"]]
+        for topic in progress(read, "searching", "topics", verbose=not quiet)
+    ]
+    run = pd.concat(rankings, ignore_index=True)
     write_run(run, output, name=f"mathamr-{system}")
     found = run["qid"].nunique()
     click.echo(f"{output}: {counted(len(run), 'result')} for {counted(found, 'topic')}")
@@ -461,28 +464,8 @@ def _search_topics(
         click.echo(f"Nothing was found for {counted(len(nothing), 'topic')}: {visible(', '.join(nothing[:5]))}")
 
 
-def _run(engine: EngineSnapshot, retriever: pt.Transformer, topics: Iterable[TypedTopic]) -> pd.DataFrame:
-    import pandas as pd
-
-    found = [retriever(engine.frame(topic.query).assign(qid=topic.qid))[["qid", "docno", "score"]] for topic in topics]
-    run: pd.DataFrame = pd.concat(found, ignore_index=True)
-    return run
-
-
 def _as_json(row: Mapping[Any, Any]) -> str:
     return visible_json(json.dumps(row, ensure_ascii=False))
-
-
-def _good(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return the good matches, and a message if there are none."""
-    from pyterrier_mathamr.engine.matches import GOOD
-
-    good = found[found["match"] >= GOOD]
-    if found.empty or len(good):
-        return good, ""
-    first = found.iloc[0]
-    closest = visible(f"{first['docno']}  {first['title']}".rstrip())
-    return good, f"No good match. The closest: {closest}  (--weak shows it)"
 
 
 def _no_formula(engine: EngineSnapshot, query: str) -> str:
@@ -514,16 +497,35 @@ def results_table(found: pd.DataFrame, formula: bool) -> str:
             lines.append(indent + visible(row["link"]))
         text = visible(" ".join((row["latex"] if formula else row["snippet"]).split()))
         wrapped = textwrap.wrap(text, _width(), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
-        lines.append("\n".join(wrapped) if formula or not sys.stdout.isatty() else _bold("\n".join(wrapped)))
+        shown = "\n".join(wrapped)
+        if not formula and sys.stdout.isatty():
+            shown = _MARKED.sub(lambda match: click.style(match[1], bold=True), shown)
+        lines.append(shown)
         if formula and (changed := substitution_text(row["substitution"])):
             lines.append(visible(f"{indent}with {changed}"))
     return "\n".join(lines)
 
 
-def _bold(text: str) -> str:
-    """Show what a snippet marks, ``**word**``, in bold."""
-    return _MARKED.sub(lambda match: click.style(match[1], bold=True), text)
-
-
 def _width() -> int:
     return min(shutil.get_terminal_size((100, 20)).columns, 110)
+
+
+@click.command(short_help="Add a search by words and formulas to a static site.")
+@click.argument("folder", type=FOLDER)
+@click.option("--output", "-o", type=NEW, help="Folder of the search, in FOLDER; by default FOLDER/mathamr.")
+@click.option("--title", default="", help="Title of the search page; by default that of FOLDER/index.html.")
+def site(folder: Path, output: Path | None, title: str) -> None:
+    """Add a search by words and formulas to FOLDER, a site of HTML pages.
+
+    Sphinx, Jupyter Book, MkDocs, Quarto and pandoc write such folders; formulas may be for MathJax or KaTeX, or MathML.
+    The search is a page and its data. It runs in the browser and needs no server but that of the site: publish it with
+    the pages. Run the same command again when they have changed.
+    """
+    from pyterrier_mathamr.engine.site import write_site
+
+    output = output or folder / "mathamr"
+    report = write_site(folder, output, title=title)
+    click.echo(f"{output}: {counted(report.sections, 'section')}, {counted(report.formulas, 'formula')}")
+    if report.unread:
+        click.echo(visible(f"{counted(len(report.unread), 'formula')} cannot be read, such as {report.unread[0]}"))
+    click.echo(f"Try it: python -m http.server --directory {folder}")
