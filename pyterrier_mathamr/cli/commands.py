@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -350,52 +349,43 @@ def verify(paths: tuple[Path, ...], quiet: bool) -> None:
     """
     bad = 0
     for path in paths:
-        faults = list(_faults(path, verbose=not quiet))
+        faults, description = _checked(path, verbose=not quiet)
         for fault in faults:
             click.echo("BAD  " + visible(" ".join(str(fault).split())))
         if not faults:
-            click.echo(f"ok   {path}: {_described(path)}")
+            click.echo(f"ok   {path}: {description}")
         bad += bool(faults)
     if bad:
         raise click.ClickException(f"{bad} of {len(paths)} failed. Rebuild or replace the ones listed as BAD.")
 
 
-def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
-    """Recognize what is at the path, and yield its faults."""
-    from pyterrier_mathamr.store import META, Cache, NotBuiltError, StoreError
-    from pyterrier_mathamr.store.saved import is_saved, saved_faults
+def _checked(path: Path, *, verbose: bool) -> tuple[list[MathAMRError], str]:
+    """Recognize what is at the path, and return its faults, or a description of what has none."""
+    from pyterrier_mathamr.store import META, Cache, NotBuiltError, StoreError, read_signed
+    from pyterrier_mathamr.store.saved import described, is_saved, saved_faults
 
     if is_saved(path):
-        yield from saved_faults(path)
-    elif path.is_file():
-        yield from Cache(path).faults(verbose=verbose)
-    elif (path / META).exists():
-        try:
-            yield from _artifact(path).faults(verbose=verbose)
-        except StoreError as error:
-            yield error
-    elif (model := _model(path)) is not None:
-        yield from model.faults(path)
-    elif path.exists():
-        yield StoreError(path, "it is not an artifact, model or cache of this package")
-    else:
-        yield NotBuiltError(path, "there is nothing at this path")
-
-
-def _described(path: Path) -> str:
-    """Describe what is at the path and has no fault."""
-    from pyterrier_mathamr.store import META, Cache, read_signed
-    from pyterrier_mathamr.store.saved import described, is_saved
-
-    if is_saved(path):
-        return described(path)
+        faults = list(saved_faults(path))
+        return faults, "" if faults else described(path)
     if path.is_file():
-        return f"cache, {len(Cache(path)):,} values"
-    if (model := None if (path / META).exists() else _model(path)) is not None:
-        return str(model.described(path))
-    artifact, rows = _artifact(path), read_signed(path / META)["count"]
-    parts = f" in {len(artifact.parts()):,} parts" if hasattr(artifact, "parts") else ""
-    return f"{_type_of(path)}, {rows:,} rows{parts}"
+        faults = list(Cache(path).faults(verbose=verbose))
+        return faults, "" if faults else f"cache, {len(Cache(path)):,} values"
+    if (path / META).exists():
+        faults = []
+        try:
+            faults.extend((artifact := _artifact(path)).faults(verbose=verbose))
+        except StoreError as error:
+            faults.append(error)
+        if faults:
+            return faults, ""
+        parts = f" in {len(artifact.parts()):,} parts" if hasattr(artifact, "parts") else ""
+        return [], f"{_type_of(path)}, {read_signed(path / META)['count']:,} rows{parts}"
+    if (model := _model(path)) is not None:
+        faults = list(model.faults(path))
+        return faults, "" if faults else str(model.described(path))
+    if path.exists():
+        return [StoreError(path, "it is not an artifact, model or cache of this package")], ""
+    return [NotBuiltError(path, "there is nothing at this path")], ""
 
 
 def _artifact(path: Path) -> Any:

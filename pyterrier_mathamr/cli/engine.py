@@ -52,17 +52,7 @@ _LINK = "Link to the source of each result, such as 'vscode://file/{path}:{line}
 @click.option("--workers", type=click.IntRange(1), help="Processes, by default all usable cores.")
 @quiet_option
 def build(
-    posts: tuple[Path, ...],
-    output: Path,
-    model: str | None,
-    overwrite: bool,
-    fresh: bool,
-    delimited_only: bool,
-    whole_files: bool,
-    macros: Path | None,
-    exclude: tuple[str, ...],
-    workers: int | None,
-    quiet: bool,
+    posts: tuple[Path, ...], output: Path, model: str | None, delimited_only: bool, quiet: bool, **options: Any
 ) -> None:
     """Build a search engine from POSTS.
 
@@ -84,19 +74,8 @@ def build(
 
         collection = ARQMathCollection(posts[0])
         source = pt.utils.GeneratorLen(collection.documents(), collection.count_posts())
-    engine = SearchEngine.build(
-        source,
-        output,
-        model=model or _chosen_model(),
-        bare_formulas=not (delimited_only or release),
-        whole_files=whole_files,
-        macros=macros,
-        exclude=exclude,
-        overwrite=overwrite,
-        fresh=fresh,
-        workers=workers,
-        verbose=not quiet,
-    )
+    options |= {"model": model or _chosen_model(), "bare_formulas": not (delimited_only or release)}
+    engine = SearchEngine.build(source, output, verbose=not quiet, **options)
     click.echo(f"{output}: {counted(len(engine), 'post')}. Search them: mathamr search {output} 'your question'")
 
 
@@ -236,13 +215,7 @@ def compact(engine: Path) -> None:
 @click.option(
     "--trusted-proxy", "proxies", metavar="ADDRESS", multiple=True, help="Address of a proxy on another machine."
 )
-def serve(
-    engine: Path,
-    systems: tuple[str, ...],
-    link: str | None,
-    open_page: bool,
-    **options: Any,
-) -> None:
+def serve(engine: Path, systems: tuple[str, ...], link: str | None, open_page: bool, **options: Any) -> None:
     """Serve a page that searches ENGINE and shows why, only to this machine unless --host is given.
 
     Readers on other machines need the token. Set it in MATHAMR_TOKEN: other users of this machine can see options.
@@ -256,9 +229,8 @@ def serve(
     def opened(url: str, public: bool) -> None:
         click.echo(f"{engine}: {url}   (Ctrl-C ends it)")
         if public:
-            click.echo(
-                "Every machine that reaches this one can search and read the posts: there is no token.", err=True
-            )
+            warning = "Every machine that reaches this one can search and read the posts: there is no token."
+            click.echo(warning, err=True)
         if open_page:
             webbrowser.open(url)
 
@@ -285,8 +257,8 @@ def duplicates(engine: Path, k: int, similarity: float, within: str, kind: str, 
     """List pairs of posts of ENGINE with the same content, and the words and formulas that only one of both has."""
     from pyterrier_mathamr.engine import SearchEngine
 
-    found = SearchEngine(engine).duplicates(k, similarity=similarity, within=within, kind=kind).to_dict("records")
-    for row in found:
+    pairs = SearchEngine(engine).duplicates(k, similarity=similarity, within=within, kind=kind).to_dict("records")
+    for row in pairs:
         if as_json:
             click.echo(_as_json(row))
             continue
@@ -296,7 +268,7 @@ def duplicates(engine: Path, k: int, similarity: float, within: str, kind: str, 
             start = " " * len(start)
             if only := row[f"only_{side}"]:
                 click.echo(visible(f"{start}  only here: {textwrap.shorten(only, 100, placeholder=' …')}"))
-    if not (found or as_json):
+    if not (pairs or as_json):
         click.echo(f"No two posts have a similarity of {similarity:g} or more.")
 
 
@@ -337,16 +309,14 @@ def search(
     mathamr search my.engine --topics topics.xml -o run.txt
     """
     if (query is None) == (topics is None):
-        raise click.UsageError(
-            "Either QUERY or --topics is needed, and not both. Give a QUERY, or --topics FILE with -o RUN."
-        )
+        message = "Either QUERY or --topics is needed, and not both. Give a QUERY, or --topics FILE with -o RUN."
+        raise click.UsageError(message)
     if query is not None and not query.strip():
         raise click.UsageError("QUERY is empty. Give words, or a formula between dollars.")
     if topics is not None:
         if weak:
-            raise click.UsageError(
-                "--weak has no effect with --topics, whose run always includes weak matches. Leave it out."
-            )
+            message = "--weak has no effect with --topics, whose run always includes weak matches. Leave it out."
+            raise click.UsageError(message)
         _search_topics(_opened(engine), topics, k or 1000, quiet=quiet, **options)
     else:
         from pyterrier_mathamr._common.running.resources import cycles_kept
@@ -381,9 +351,8 @@ def _search(
     from pyterrier_mathamr.explain.display import table_of
 
     if output is not None or overwrite:
-        raise click.UsageError(
-            "-o and --overwrite work only with --topics. Leave them out, or redirect the output to a file."
-        )
+        message = "-o and --overwrite work only with --topics. Leave them out, or redirect the output to a file."
+        raise click.UsageError(message)
     if formula and (explain or system != "blend"):
         raise click.UsageError("--formula cannot be combined with --explain or --system. Leave them out.")
     if explain and system != "blend":
@@ -442,9 +411,8 @@ def _search_topics(
     if output is None:
         raise click.UsageError("--topics needs a file for its results. Add -o RUN.")
     if formula or any(others.values()):
-        raise click.UsageError(
-            "--topics cannot be combined with --formula, --explain, --json, --link or filters. Leave them out."
-        )
+        message = "--topics cannot be combined with --formula, --explain, --json, --link or filters. Leave them out."
+        raise click.UsageError(message)
     if output.exists() and not overwrite:
         raise click.ClickException(f"{output} exists already. Add --overwrite to replace it, or give another -o.")
     if not output.absolute().parent.is_dir():

@@ -63,8 +63,8 @@ def build_indexes(
     if mode == "create" and not any(index.built() or index.unfinished() for index in made):
         pending = vectors.pending({"docno": docno} for docno in everything.docnos)
         with closing(_graphs_in_one_pass(indexes, everything, builder, sources, executor)) as graphs:
-            rows = ({**row, "graph": graph} for row, graph in zip(pending, graphs, strict=True))
-            _index_vectors(model, vectors, rows, len(everything), verbose)
+            built = ({**row, "graph": graph} for row, graph in zip(pending, graphs, strict=True))
+            _index_vectors(model, vectors, built, len(everything), verbose)
     else:
         if posts := missing(indexes.graphs):
             stored: dict[str, Any] = {"sources": sources, "mode": mode, "executor": executor, "total": len(posts)}
@@ -77,8 +77,8 @@ def build_indexes(
                 index.indexer("create", executor=executor, **options).index(everything)
         if posts := missing(indexes.vectors):
             pending = vectors.pending({"docno": docno} for docno in posts.docnos)
-            rows = _graphs_of(indexes, (record["docno"] for record in pending))
-            _index_vectors(model, vectors, rows, len(posts), verbose)
+            stored_graphs = _graphs_of(indexes, (record["docno"] for record in pending))
+            _index_vectors(model, vectors, stored_graphs, len(posts), verbose)
     _index_formulas(indexes, mode, verbose)
 
 

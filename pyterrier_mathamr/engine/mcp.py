@@ -97,11 +97,7 @@ def within_tokens(text: str, most: int) -> str:
 
 
 class Tools:
-    """The tools' answers, as text.
-
-    Args:
-        engine: the engine to search.
-    """
+    """The tools' answers, as text."""
 
     def __init__(self, engine: SearchEngine) -> None:
         self.engine = engine
@@ -245,10 +241,7 @@ def _line(text: str, longest: int) -> str:
 
 
 def make_server(engine: SearchEngine) -> "MCPServer[Any]":
-    """Make the server.
-
-    Args:
-        engine: the engine to search; it may change while it is served.
+    """Make the server of an engine, which may change while it is served.
 
     Raises:
         MissingExtraError: the extra ``mcp`` is not installed. NotBuiltError: there is no engine.
@@ -429,14 +422,7 @@ def _offer(server: "MCPServer[Any]", tools: Tools) -> None:
 
 
 def serve_tools(path: Path) -> None:
-    """Serve an engine over stdin and stdout until the client ends.
-
-    Args:
-        path: the engine.
-
-    Raises:
-        MissingExtraError: the extra ``mcp`` is not installed. NotBuiltError: there is no engine.
-    """
+    """Serve an engine over stdin and stdout until the client ends; raises what :func:`make_server` raises."""
     server = make_server(SearchEngine(path))
     import anyio
 

@@ -314,13 +314,7 @@ class BlendedRetriever(Leaf, SparseRetriever):
 class SimilarFormulaRetriever(SparseRetriever):
     """Ranks formulas by the sum of their standard scores by Tangent and by formula vectors, as ``ZScoreFusion`` does.
 
-    Args:
-        tangent: the index of symbol pairs.
-        vectors: the index of formula vectors, which need not be built.
-        graphs: builds the graphs of formulas.
-        model: the model of the vectors.
-        candidates: formulas that each of the two proposes.
-        num_results: formulas for each query.
+    Each of the two proposes ``candidates`` formulas; ``vectors`` need not be built.
     """
 
     label = "Similar formulas"
@@ -371,6 +365,6 @@ class SimilarFormulaRetriever(SparseRetriever):
         return SimilarFormulas(docnos, scores, {docno: (posts[docno], "") for docno in docnos})
 
 
-def _greatest(values: Floats, count: int) -> float:
+def _greatest(values: npt.NDArray[Any], count: int) -> float:
     """Return the value that is the ``count``-th greatest; minus infinity if there are fewer."""
     return float(np.partition(values, -count)[-count]) if len(values) >= count else -np.inf

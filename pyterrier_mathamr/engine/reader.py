@@ -545,12 +545,7 @@ class EngineSnapshot(EngineReader):
 
 
 class MacroWriter(Leaf, Transformer):
-    """Writes out the notes' macros in the formulas of queries; texts without any pass unchanged.
-
-    Args:
-        macros: of the notes.
-        bare_formulas: read formulas without delimiters, too.
-    """
+    """Writes out the notes' macros in the formulas of queries; texts without any pass unchanged."""
 
     label = "notes' macros"
 

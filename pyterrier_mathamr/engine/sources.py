@@ -89,11 +89,7 @@ class Changes(NamedTuple):
 def named_sources(
     posts: Source | Sequence[str | Path], known: Mapping[str, str]
 ) -> tuple[list[NamedSource], dict[str, str]]:
-    """Choose the docno prefix of each source: empty for a single folder, else the folder's name.
-
-    Args:
-        posts: one source, or a list of folders and files.
-        known: the prefixes of the engine's sources, which are kept.
+    """Choose the docno prefix of each source: empty for a single folder, else the folder's name; known ones are kept.
 
     Returns:
         The sources; and the prefix of each folder and file, the known ones first, without those that have moved.
@@ -131,20 +127,11 @@ def read_changes(
     macros: SourceMacros,
     verbose: bool,
 ) -> Changes:
-    """Compare sources with the posts of an engine, and read what has changed.
+    """Compare ``sources`` with the ``stored`` posts of an engine, and read what has changed to the store ``incoming``.
 
-    Args:
-        stored: the posts of the engine.
-        sources: the sources to compare; posts of other sources stay.
-        gone: known sources that were moved and have another path now.
-        tombstones: see :func:`tombstones_of`.
-        incoming: an empty store, for the posts that are read.
-        reading: how posts are read.
-        macros: gets the macros of each source.
-        verbose: show progress.
-
-    Returns:
-        The changes. A warning names posts that cannot be read, or whose docno belongs to a post of another file.
+    Posts of other sources stay, except those of ``gone``: sources that were moved and have another path now. ``macros``
+    gets the macros of each source. A warning names posts that cannot be read, or whose docno belongs to a post of
+    another file.
     """
     rows = stored.rows()
     row_of = {docno: row for row, docno in enumerate(rows.docnos)}
@@ -242,13 +229,8 @@ def answers_to(old: EngineSnapshot, docnos: Sequence[str]) -> list[str]:
 def tombstones_of(old: EngineSnapshot, deleted: Sequence[str]) -> dict[str, list[int]]:
     """Return the files and records of which no post is left, so that updates leave them out until they change.
 
-    Args:
-        old: the state before the deletion.
-        deleted: the docnos that are deleted.
-
-    Returns:
-        The hash of each name, which may be a deleted text itself, with the digest that it was indexed with and, if the
-        file has not changed since, the fingerprint of only its own content, as other files of its document may change.
+    They are the hash of each name, which may be a deleted text itself, with the digest that it was indexed with and, if
+    the file has not changed since, the fingerprint of only its own content, as other files of its document may change.
     """
     rows, gone = old.indexes.posts.rows(), set(deleted)
     kept = {entry for docno, entry in zip(rows.docnos, rows.entries.tolist(), strict=True) if docno not in gone}
@@ -353,12 +335,8 @@ def counts_of(document: Document) -> Counter[str]:
 def watch(sources: Sequence[str | Path], ignored: Path, update: Callable[[], object]) -> None:
     """Call a function once, and then whenever files of the sources have changed, until the process is interrupted.
 
-    A folder that is replaced by another one of its name is watched on; one that is gone is waited for.
-
-    Args:
-        sources: folders and files.
-        ignored: the folder of the engine, which may lie in one of them.
-        update: the function to call; changes meanwhile are noticed afterwards.
+    A folder that is replaced by another one of its name is watched on; one that is gone is waited for. Changes while
+    ``update`` runs are noticed afterwards; those of ``ignored``, the folder of the engine, are none.
 
     Raises:
         MissingExtraError: the extra ``watch`` is not installed. DocumentError: a source is not there, or the system

@@ -8,7 +8,7 @@ those left out add up to the score. The shapes of the answers are in :mod:`~.int
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -198,6 +198,7 @@ class Answers:
         of_post = Reading.of_graph(graph) or Reading(post, post.sentences)  # perhaps after a question's title
         colors = _kinds(query, of_post.post, matcher, matched)
         counted = parts[parts["contribution"] != 0]
+        shown_parts: Iterable[Any] = counted.head(_ROWS).itertuples(index=False)
         rest = counted["contribution"].iloc[_ROWS:]
         titled = bool(post_from_html(document.title).text)
         return {
@@ -214,7 +215,7 @@ class Answers:
                     "document_html": _cell(part.document_row, part.document, of_post, matcher, colors),
                     "contribution": float(part.contribution),
                 }
-                for part in counted.head(_ROWS).itertuples(index=False)
+                for part in shown_parts
             ],
             "rest": {"parts": len(rest), "contribution": float(rest.sum())},
         }

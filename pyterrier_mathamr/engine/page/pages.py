@@ -82,16 +82,7 @@ class PageFiles:
         form: str = "",
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """Answer with an error: a page for a person, JSON for a program.
-
-        Args:
-            request: the request.
-            status: the status.
-            text: one sentence.
-            person: the sentence for a person, if that is another one.
-            form: HTML below it.
-            headers: of the answer.
-        """
+        """Answer with an error: a page for a person, with HTML (``form``) below the sentence, or JSON for a program."""
         from starlette.responses import HTMLResponse, JSONResponse
 
         headers = {"Cache-Control": "no-store", **(headers or {})}

@@ -89,10 +89,7 @@ def read_box(engine: EngineSnapshot, q: str) -> BoxQuery:
 def problems(q: str, latex: str = "", written_out: Callable[[str], str] = str) -> list[dict[str, Any]]:
     """List the faults in the LaTeX of a query, with the place of each: the formula, and a range of it.
 
-    Args:
-        q: the query.
-        latex: all of it, where it is a formula without delimiters.
-        written_out: writes out the macros of the posts.
+    A formula without delimiters is also given as ``latex``; ``written_out`` writes out the macros of the posts.
     """
     post = post_from_any(q)
     unclosed = [(text[:_SHOWN], 0, 0, "Nothing closes the formula that begins here.") for text in post.unclosed]

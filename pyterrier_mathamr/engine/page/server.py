@@ -129,8 +129,8 @@ async def _respond(request: Request, path: str, answer: Callable[[dict[str, Any]
     client, question = request.state.client, str(request.url)
     if turns.full(client, question):
         await asyncio.sleep(_REFUSAL)  # who asks again at once would keep the server busy with refusals
-        error = {"error": "Too many of your requests are waiting; try again in a moment."}
-        return JSONResponse(error, 503, headers={**fresh, "Retry-After": "2"})
+        full = {"error": "Too many of your requests are waiting; try again in a moment."}
+        return JSONResponse(full, 503, headers={**fresh, "Retry-After": "2"})
     try:
         given = {**read_parameters(path, request.query_params.multi_items()), **request.path_params}
 
@@ -152,8 +152,8 @@ async def _respond(request: Request, path: str, answer: Callable[[dict[str, Any]
     except (BadRequestError, ConfigError) as error:
         return JSONResponse({"error": str(error)}, 400, headers=fresh)
     except OverLimitError:
-        error = {"error": "This took too long and was stopped. Ask a shorter question."}
-        return JSONResponse(error, 503, headers=fresh)
+        stopped = {"error": "This took too long and was stopped. Ask a shorter question."}
+        return JSONResponse(stopped, 503, headers=fresh)
     except UnknownIdError:
         return JSONResponse({"error": "There is no such post."}, 404, headers=fresh)
     except Exception:
