@@ -415,6 +415,6 @@ def _type_of(path: Path) -> str:
 def _model(path: Path) -> Any:
     """Return the class of the model at the path, by the file that describes it; ``None`` if there is none."""
     kinds = [entry.load() for entry in entry_points(group="mathamr_models")]
-    found = [kind for kind in kinds if (path / kind.DESCRIPTION).exists()]
+    fitting = [kind for kind in kinds if (path / kind.DESCRIPTION).exists()]
     # the models of transformers have a config.json, too, so any other description is the decisive one
-    return max(found, key=lambda kind: kind.DESCRIPTION != "config.json", default=None)
+    return max(fitting, key=lambda kind: kind.DESCRIPTION != "config.json", default=None)

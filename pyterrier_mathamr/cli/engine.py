@@ -164,12 +164,12 @@ def report(engine: Path, as_json: bool, quiet: bool) -> None:
     """
     from pyterrier_mathamr.engine import SearchEngine
 
-    found = SearchEngine(engine).report(verbose=not quiet)
+    reading = SearchEngine(engine).report(verbose=not quiet)
     if as_json:
-        for problem in found.problems:
+        for problem in reading.problems:
             click.echo(_as_json(problem._asdict()))
     else:
-        click.echo(visible(str(found), "\n"))
+        click.echo(visible(str(reading), "\n"))
 
 
 @click.command(short_help="Remove what is left of deleted posts.")
@@ -360,32 +360,32 @@ def _search(
     template = LinkTemplate(link) if link else None
     message = "Nothing was found."
     if formula:
-        found = engine.search_formula(query, k=k, **filters)
+        results = engine.search_formula(query, k=k, **filters)
     else:
         suggestions = engine.suggestions(query)
         if words := str(suggestions):
             click.echo(visible(words), err=True)
         question = engine.question(suggestions.searched)
-        found = engine.shown(question, engine.found(question, k, system, Filter(**filters)))
-        if not weak and len(found):
-            first = found.iloc[0]
+        results = engine.shown(question, engine.found(question, k, system, Filter(**filters)))
+        if not weak and len(results):
+            first = results.iloc[0]
             closest = visible(f"{first['docno']}  {first['title']}".rstrip())
             message = f"No good match. The closest: {closest}  (--weak shows it)"
-            found = found[found["match"] >= GOOD]
+            results = results[results["match"] >= GOOD]
     if template is not None:
-        posts = engine.indexes.posts.get_many(found["post_id" if formula else "docno"].tolist())
-        found = found.assign(link=[template.link(post) for post in posts])
-    why = engine.explain(query, found["docno"].iloc[0]) if explain and len(found) else None
+        posts = engine.indexes.posts.get_many(results["post_id" if formula else "docno"].tolist())
+        results = results.assign(link=[template.link(post) for post in posts])
+    why = engine.explain(query, results["docno"].iloc[0]) if explain and len(results) else None
     if as_json:
-        for row in found.to_dict("records"):
+        for row in results.to_dict("records"):
             click.echo(_as_json(row))
         if why is not None:
             parts = json.loads(why.parts.to_json(orient="records"))
             click.echo(_as_json({"explains": why.docno, "score": why.score, "parts": parts}))
         return
-    if formula and found.empty:
+    if formula and results.empty:
         message = _no_formula(engine, query)
-    click.echo(results_table(found, formula) or message)
+    click.echo(results_table(results, formula) or message)
     if why is not None:
         click.echo(visible(f"\n{table_of(why, width=_width())}", "\n"))
 
@@ -425,9 +425,9 @@ def _search_topics(
     ]
     run = pd.concat(rankings, ignore_index=True)
     write_run(run, output, name=f"mathamr-{system}")
-    found = run["qid"].nunique()
-    click.echo(f"{output}: {counted(len(run), 'result')} for {counted(found, 'topic')}")
-    if found < len(read):
+    answered = run["qid"].nunique()
+    click.echo(f"{output}: {counted(len(run), 'result')} for {counted(answered, 'topic')}")
+    if answered < len(read):
         nothing = [topic.qid for topic in read if topic.qid not in set(run["qid"])]
         click.echo(f"Nothing was found for {counted(len(nothing), 'topic')}: {visible(', '.join(nothing[:5]))}")
 
@@ -446,14 +446,14 @@ def _no_formula(engine: EngineSnapshot, query: str) -> str:
     return "No formula like this one was found. To search by words, leave out --formula."
 
 
-def results_table(found: pd.DataFrame, formula: bool) -> str:
+def results_table(results: pd.DataFrame, formula: bool) -> str:
     """Write results for a terminal: rank, match (of a formula its score), title and place, and below the snippet."""
     from pyterrier_mathamr.engine.matches import percent
     from pyterrier_mathamr.engine.snippets import substitution_text
 
     indent = " " * _INDENT
     lines = []
-    for rank, row in enumerate(found.to_dict("records"), start=1):
+    for rank, row in enumerate(results.to_dict("records"), start=1):
         docno, place = row["post_id" if formula else "docno"], f"{row['file']}:{row['line'] or 1}"
         if row["file"]:
             head = " — ".join(filter(None, ["" if formula else row["title"], place, row["section"]]))

@@ -94,7 +94,7 @@ def _normal(symbol: str) -> tuple[str, ...]:
     if symbol.isascii() or (symbol.isalpha() and len(symbol) > 1):
         return (symbol.casefold(),) if symbol.isalpha() and len(symbol) > 1 else (symbol,)  # x and X are two variables
     latex = latex_of_unicode(symbol)
-    return tuple(each for found in _SYMBOL.findall(latex) for each in ((found,) if found == symbol else _normal(found)))
+    return tuple(each for part in _SYMBOL.findall(latex) for each in ((part,) if part == symbol else _normal(part)))
 
 
 def _find(wanted: Sequence[str], symbols: Sequence[tuple[str, int, int]], begins: int) -> tuple[int, int] | None:

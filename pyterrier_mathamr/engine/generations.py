@@ -159,7 +159,7 @@ class EngineRecord:
         except UNREADABLE as error:
             raise DamagedError(path / META, f"its scores of unrelated posts: {reason_of(error)}") from error
         tombstones = detail({"tombstones": {}, **details}, "tombstones", dict, path)
-        if not all(isinstance(of, list) and {*map(type, of)} == {int} for of in tombstones.values()):
+        if not all(isinstance(digests, list) and {*map(type, digests)} == {int} for digests in tombstones.values()):
             raise DamagedError(path / META, "one of its tombstones is not a list of whole numbers")
         try:
             macros = macros_read(detail({"macros": {}, **details}, "macros", dict, path))
@@ -267,8 +267,8 @@ class Generations:
         try:
             return _number(EngineRecord.read(self.path).generation)
         except (DamagedError, FormatError):
-            found = (_GENERATION.fullmatch(each.name) for each in self.path.iterdir())
-            return max((int(match[1]) for match in found if match), default=0)
+            matches = (_GENERATION.fullmatch(each.name) for each in self.path.iterdir())
+            return max((int(match[1]) for match in matches if match), default=0)
 
 
 def _number(generation: str) -> int:

@@ -114,14 +114,14 @@ class Tools:
             suggestions = engine.suggestions(query)
             words = visible(str(suggestions))
             question = engine.question(suggestions.searched)
-            found = engine.shown(question, engine.found(question, skip + k, chosen=chosen, part=slice(skip, None)))
-            good = found if weak else found[found["match"] >= GOOD]
+            results = engine.shown(question, engine.found(question, skip + k, chosen=chosen, part=slice(skip, None)))
+            good = results if weak else results[results["match"] >= GOOD]
             posts = engine.indexes.posts.get_many(good["docno"].tolist())
             rows = zip(good.to_dict("records"), posts, strict=True)
             entries = [_entry(rank, row, post) for rank, (row, post) in enumerate(rows, start=skip + 1)]
         words = f"[{within_tokens(words, tokens // 4)}]\n" if words else ""
         tokens -= count_tokens(words)
-        if len(good) < len(found):
+        if len(good) < len(results):
             note = "[The other posts may be no better than random ones; weak=true shows them.]"
             listed = _listed(entries, "posts", "", 0, skip, tokens, note) if entries else f"No good match. {note}"
         else:
@@ -130,9 +130,9 @@ class Tools:
 
     def search_formula(self, latex: str, k: int, skip: int, chosen: Filter, tokens: int) -> str:
         with self._one_at_a_time() as engine:
-            found = engine.search_formula(latex, k=skip + k, **chosen._asdict())[skip:]
+            results = engine.search_formula(latex, k=skip + k, **chosen._asdict())[skip:]
             entries = []
-            for rank, row in enumerate(found.to_dict("records"), start=skip + 1):
+            for rank, row in enumerate(results.to_dict("records"), start=skip + 1):
                 place = f"   in {visible(row['post_id'])}  {_line(row['title'], _LONGEST_TITLE)}".rstrip()
                 latex = _line(row["latex"], _LONGEST_LINE)
                 changed = _line(substitution_text(row["substitution"]), _LONGEST_LINE)
@@ -163,20 +163,22 @@ class Tools:
 
     def cite(self, docno: str, quotation: str, tokens: int) -> str:
         with self._one_at_a_time() as engine:
-            found = cited(engine, _named(engine, docno), quotation)
-        lines = f"line {found.first}" if found.first == found.last else f"lines {found.first}-{found.last}"
-        place = visible(f"{found.file}, {lines}" if found.first else f"{found.file} ({found.note})")
-        return within_tokens(f"{place}:\n{visible(found.text, _KEPT)}", tokens)
+            citation = cited(engine, _named(engine, docno), quotation)
+        lines = (
+            f"line {citation.first}" if citation.first == citation.last else f"lines {citation.first}-{citation.last}"
+        )
+        place = visible(f"{citation.file}, {lines}" if citation.first else f"{citation.file} ({citation.note})")
+        return within_tokens(f"{place}:\n{visible(citation.text, _KEPT)}", tokens)
 
     def explain(self, query: str, docno: str, tokens: int) -> str:
         with self._one_at_a_time() as engine:
-            found = engine.explain(query, _named(engine, docno))
-        lines = [f"{visible(docno)} has {found.score:.2f} points for this query, the sum of:"]
-        for part in found.parts.head(_PARTS).to_dict("records"):
+            explanation = engine.explain(query, _named(engine, docno))
+        lines = [f"{visible(docno)} has {explanation.score:.2f} points for this query, the sum of:"]
+        for part in explanation.parts.head(_PARTS).to_dict("records"):
             texts = dict.fromkeys(_line(part[side], _LONGEST_PART) for side in ("query", "document") if part[side])
             lines.append(f"{part['contribution']:8.2f}  {part['system']}, {part['part']}: {'  ~  '.join(texts)}")
         shown, last = _fitting(lines, tokens - _NOTES), ""
-        rest = found.parts[len(shown) - 1 :]
+        rest = explanation.parts[len(shown) - 1 :]
         if len(rest):
             last = f"\n{rest['contribution'].sum():8.2f}  {len(rest)} further parts"
         return "\n".join(shown) + last

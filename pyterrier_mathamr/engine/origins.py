@@ -171,9 +171,9 @@ class LinkTemplate:
             "docno": document.docno,
         }
 
-        def value(found: re.Match[str]) -> str:
-            before = self._template[: found.start()]
-            text = values[found[1]]
+        def value(field: re.Match[str]) -> str:
+            before = self._template[: field.start()]
+            text = values[field[1]]
             if before.endswith("/") and (not before.endswith("://") or before.endswith(":///")):
                 text = text.removeprefix("/")  # file:///{path} is file://{path}
             return quote(text, safe="" if "?" in before or "#" in before else "/:")

@@ -337,10 +337,10 @@ class SimilarFormulaRetriever(SparseRetriever):
         self.candidates, self.num_results = candidates, num_results
 
     def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
-        found = [self.best(query_formula(row).latex) for row in queries.to_dict("records")]
-        ids = [docno for formulas in found for docno in formulas.docnos]
-        posts = [formulas.places[docno][0] for formulas in found for docno in formulas.docnos]
-        ranked = [(range(len(formulas.docnos)), formulas.scores) for formulas in found]
+        rankings = [self.best(query_formula(row).latex) for row in queries.to_dict("records")]
+        ids = [docno for formulas in rankings for docno in formulas.docnos]
+        posts = [formulas.places[docno][0] for formulas in rankings for docno in formulas.docnos]
+        ranked = [(range(len(formulas.docnos)), formulas.scores) for formulas in rankings]
         return ranking_frame(queries, ranked, docno=lambda _: ids, post_id=lambda _: posts)
 
     def best(self, latex: str) -> SimilarFormulas:

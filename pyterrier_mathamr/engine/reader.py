@@ -299,10 +299,10 @@ class EngineReader(Counted):
         """
         COUNT.check("k", k)
         at = self.snapshot()
-        found = list(islice(at._ranked_formulas(latex, k, Filter(within, kind, since, until)), k))
+        formulas = list(islice(at._ranked_formulas(latex, k, Filter(within, kind, since, until)), k))
         columns = ["docno", "post_id", "score", "latex", "tier", "matched", "substitution"]
-        rows = [(of.id, of.document.docno, of.score, of.latex, of.tier, of.matched, of.substitution) for of in found]
-        documents = [of.document for of in found]
+        rows = [(of.id, of.document.docno, of.score, of.latex, of.tier, of.matched, of.substitution) for of in formulas]
+        documents = [formula.document for formula in formulas]
         titles = list(map(text_of, at.headings(documents)))
         places = _columns(documents, "file", "line", "section")
         return pd.DataFrame(rows, columns=columns).assign(title=titles, **places)
@@ -320,10 +320,10 @@ class EngineReader(Counted):
             these.
         """
         posts: dict[str, list[FoundFormula]] = {}
-        for of in self._ranked_formulas(latex, k, chosen):
-            if of.document.docno not in posts and len(posts) == k:
+        for formula in self._ranked_formulas(latex, k, chosen):
+            if formula.document.docno not in posts and len(posts) == k:
                 break
-            posts.setdefault(of.document.docno, []).append(of)
+            posts.setdefault(formula.document.docno, []).append(formula)
         return list(posts.values())
 
     def _ranked_formulas(self, latex: str, k: int, chosen: Filter) -> Iterator[FoundFormula]:
@@ -346,13 +346,21 @@ class EngineReader(Counted):
                 posts[document.docno] = document, post_from_html(document.html, document.title)
             for match in some:
                 document, post = posts[match.post_id]
-                own = next((formula.latex for formula in post.formulas if formula.id == match.docno), "")
-                if (match.post_id, own) not in seen:
-                    seen.add((match.post_id, own))
+                own_latex = next((formula.latex for formula in post.formulas if formula.id == match.docno), "")
+                if (match.post_id, own_latex) not in seen:
+                    seen.add((match.post_id, own_latex))
                     part = terms.identity(match.match.term) if match.match and match.cover < 1 else None
                     matched, substitution = described(terms, match.match)
                     yield FoundFormula(
-                        match.docno, match.score, own, match.tier.words, matched, part, substitution, document, post
+                        match.docno,
+                        match.score,
+                        own_latex,
+                        match.tier.words,
+                        matched,
+                        part,
+                        substitution,
+                        document,
+                        post,
                     )
 
     def duplicates(self, k: int = 100, *, similarity: float = LEAST, within: str = "", kind: str = "") -> pd.DataFrame:
@@ -377,13 +385,13 @@ class EngineReader(Counted):
         at = self.snapshot()
         pairs = candidates(at, Filter(within, kind).chosen(at.origins))
         weights = FITTED.get(at.options.model, FITTED["mathamr-plus-mini"])
-        found = similarities(compared(at, pairs), weights) if pairs else np.empty(0)
+        likeness = similarities(compared(at, pairs), weights) if pairs else np.empty(0)
         rows = []
-        for number in np.argsort(-found, kind="stable")[:k]:
-            if found[number] >= similarity:
+        for number in np.argsort(-likeness, kind="stable")[:k]:
+            if likeness[number] >= similarity:
                 posts = at.indexes.posts.get_many(pairs[number])
                 titles = map(text_of, at.headings(posts))
-                rows.append((*pairs[number], float(found[number]), *titles, *only_in_one(*posts)))
+                rows.append((*pairs[number], float(likeness[number]), *titles, *only_in_one(*posts)))
         names = ["docno_a", "docno_b", "similarity", "title_a", "title_b", "only_a", "only_b"]
         return pd.DataFrame(rows, columns=names)
 

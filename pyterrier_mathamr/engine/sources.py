@@ -273,7 +273,9 @@ class ReadingReport(NamedTuple):
 
     def __str__(self) -> str:
         rows = [["format", *_COLUMNS]]
-        rows += [[name, *(f"{counts[of]:,}" for of in _COLUMNS)] for name, counts in sorted(self.formats.items())]
+        rows += [
+            [name, *(f"{counts[column]:,}" for column in _COLUMNS)] for name, counts in sorted(self.formats.items())
+        ]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         table = [
             f"{name:{widths[0]}}" + "".join(f"  {cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True))
@@ -383,10 +385,10 @@ def watch(sources: Sequence[str | Path], ignored: Path, update: Callable[[], obj
 def _identity(folder: Path) -> tuple[int, int] | None:
     """Return what distinguishes a folder from another one that takes its place; ``None`` for one that is gone."""
     try:
-        found = folder.stat()
+        status = folder.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _let_settle(paths: Sequence[Path]) -> None:

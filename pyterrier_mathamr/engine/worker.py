@@ -45,5 +45,5 @@ class ReadBatch:
         with overheard() as heard:
             tokens = self.tokens(batch)
         unread = Unread(len(batch), [], [(post, row_fingerprint(post)) for post in batch])
-        found, patterns = self.formulas(unread), self.patterns(unread)
-        return BatchRead(graphs, tokens, heard, found, patterns._replace(heard=None))  # which has heard the same
+        formulas, patterns = self.formulas(unread), self.patterns(unread)
+        return BatchRead(graphs, tokens, heard, formulas, patterns._replace(heard=None))  # which has heard the same

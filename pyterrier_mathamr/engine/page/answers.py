@@ -94,7 +94,7 @@ class Answers:
         if signature == engine.signature:
             return known
         formulas = len(engine.indexes.formulas) if engine.indexes.formulas.built() else 0
-        found = {
+        settings = {
             "title": self._title or engine.path.absolute().name.removesuffix(".engine"),
             "about": self._about,
             "size": len(engine),
@@ -107,11 +107,11 @@ class Answers:
             "filters": ["in", "kind", "since", "until"],
         }
         if len(engine) <= _LISTED_POSTS:
-            found |= {"folders": folders_of(engine.origins)[:_LISTED], "kinds": kinds_of(engine.origins)[:_LISTED]}
+            settings |= {"folders": folders_of(engine.origins)[:_LISTED], "kinds": kinds_of(engine.origins)[:_LISTED]}
             dates = ["since", "until"] if any(origin.date for origin in engine.origins.values()) else []
-            found["filters"] = ["in", *(["kind"] if found["kinds"] else []), *dates]
-        self._settings = engine.signature, found
-        return found
+            settings["filters"] = ["in", *(["kind"] if settings["kinds"] else []), *dates]
+        self._settings = engine.signature, settings
+        return settings
 
     def preview(self, q: str, mode: str = "posts") -> dict[str, Any]:
         """The query ``q`` as it is read in a ``mode``, ``posts`` or ``formulas``, and the faults of its LaTeX."""
@@ -302,8 +302,8 @@ class Answers:
         posts = engine.formulas_by_post(latex, offset + k + 1, chosen)[offset:]
         headings = engine.headings([best.document for best, *_ in posts[:k]])
         rows = [
-            {**_formulas_of(found[: 1 + _OTHERS], heading), **self._place(engine, found[0].document)}
-            for found, heading in zip(posts, headings, strict=False)
+            {**_formulas_of(formulas[: 1 + _OTHERS], heading), **self._place(engine, formulas[0].document)}
+            for formulas, heading in zip(posts, headings, strict=False)
         ]
         answer = {"key": "formulas", "name": "Formulas", "milliseconds": _milliseconds(start), "results": rows}
         return {**answer, "more": len(posts) > k}
@@ -385,17 +385,17 @@ def _without_headings(text: str, headings: Sequence[str]) -> str:
     return text
 
 
-def _formulas_of(found: Sequence[FoundFormula], heading: MathPost) -> dict[str, Any]:
+def _formulas_of(formulas: Sequence[FoundFormula], heading: MathPost) -> dict[str, Any]:
     """A post and the formulas found in it, marked in its title and in the sentence of the best; then the others."""
-    best, post, title = found[0], found[0].post, _title(heading)
+    best, post, title = formulas[0], formulas[0].post, _title(heading)
     shown_as: dict[str, tuple[str, Sequence[tuple[int, int]]]] = {}
-    for row in found:  # the classes of each formula, and the part that matches, around which nothing is colored
+    for row in formulas:  # the classes of each formula, and the part that matches, around which nothing is colored
         parts = find_part(row.latex, row.part) if row.part else []
         shown_as[row.latex] = f"part-0 {step_of(row.tier)}{' has-matched' if parts else ''}", parts
 
-    def written(text: str, of: MathPost) -> str:
-        kinds = [shown_as.get(each.latex, ("", ())) for each in of.formulas]
-        return inline_html(text, of, mark=lambda i: kinds[i][0], parts=lambda i: kinds[i][1])
+    def written(text: str, source: MathPost) -> str:
+        kinds = [shown_as.get(each.latex, ("", ())) for each in source.formulas]
+        return inline_html(text, source, mark=lambda i: kinds[i][0], parts=lambda i: kinds[i][1])
 
     def span(row: FoundFormula) -> str:
         kind, parts = shown_as[row.latex]
@@ -429,7 +429,7 @@ def _formulas_of(found: Sequence[FoundFormula], heading: MathPost) -> dict[str, 
         ],
         "others": [
             {"docno": row.id, "score": row.score, "html": span(row), "latex": row.latex, "tier": row.tier}
-            for row in found[1:]
+            for row in formulas[1:]
         ],
     }
 

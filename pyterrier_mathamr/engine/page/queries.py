@@ -95,8 +95,8 @@ def problems(q: str, latex: str = "", written_out: Callable[[str], str] = str) -
     unclosed = [(text[:_SHOWN], 0, 0, "Nothing closes the formula that begins here.") for text in post.unclosed]
     typed = [formula.latex for formula in post.formulas] or [latex]
     wrong = (_problem(latex) for latex in typed if _problem(written_out(latex)))
-    found = [*unclosed, *islice(filter(None, wrong), _PROBLEMS)]
-    return [dict(zip(("latex", "start", "end", "message"), each, strict=True)) for each in found[:_PROBLEMS]]
+    faults = [*unclosed, *islice(filter(None, wrong), _PROBLEMS)]
+    return [dict(zip(("latex", "start", "end", "message"), each, strict=True)) for each in faults[:_PROBLEMS]]
 
 
 def _problem(latex: str) -> tuple[str, int, int, str] | None:
@@ -151,11 +151,11 @@ def examples(engine: EngineSnapshot) -> list[dict[str, str]]:
     """Choose a question, a formula and a pattern from the first posts: the ones that are easiest to read."""
     documents = engine.indexes.posts.get_many(engine.docnos()[:_EXAMINED])
     posts = [(post_from_html(document.title), post_from_html(document.html)) for document in documents]
-    found = []
+    chosen = []
     if questions := list(_lines(posts)):
         post, line = min(questions, key=lambda question: _unreadable(*question))
         html = inline_html(line, post).replace(' class="formula"', "")
-        found.append({"kind": "question", "q": plain_text(MathPost(line, post.formulas)), "html": html})
+        chosen.append({"kind": "question", "q": plain_text(MathPost(line, post.formulas)), "html": html})
     equations = Counter(
         formula.latex.strip() for pair in posts for post in pair for formula in post.formulas[:_FORMULAS_OF_POST]
     )
@@ -175,8 +175,10 @@ def examples(engine: EngineSnapshot) -> list[dict[str, str]]:
     for kind, latex in (("formula", formula), ("pattern", pattern)):
         if latex:
             latex = _BRACED.sub(r"\1\2", latex)
-            found.append({"kind": kind, "q": latex if kind == "pattern" else f"${latex}$", "html": pattern_html(latex)})
-    return found
+            chosen.append(
+                {"kind": kind, "q": latex if kind == "pattern" else f"${latex}$", "html": pattern_html(latex)}
+            )
+    return chosen
 
 
 def _lines(posts: Sequence[tuple[MathPost, MathPost]]) -> Iterator[tuple[MathPost, str]]:

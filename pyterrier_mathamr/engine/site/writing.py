@@ -175,7 +175,7 @@ def sections_of(source: str, page: str) -> Iterator[Section]:
         root = html.document_fromstring(source.replace(_CUT, "").encode(), parser=html.HTMLParser(encoding="utf-8"))
     except etree.ParserError:
         return
-    main = next((found[0] for path in _MAIN if (found := _all(root, path))), root)
+    main = next((elements[0] for path in _MAIN if (elements := _all(root, path))), root)
     for dropped in _all(main, _DROPPED):
         dropped.drop_tree()
     for image in _all(main, ".//img[contains(@class, 'math') and @alt]"):  # of Sphinx's imgmath
@@ -203,8 +203,8 @@ def sections_of(source: str, page: str) -> Iterator[Section]:
 
 
 def _all(element: html.HtmlElement, path: str) -> list[html.HtmlElement]:
-    found: list[html.HtmlElement] = element.xpath(path)
-    return found
+    elements: list[html.HtmlElement] = element.xpath(path)
+    return elements
 
 
 def _anchor(heading: html.HtmlElement, main: html.HtmlElement) -> str:
@@ -252,10 +252,10 @@ def _formulas(sections: Iterable[Section]) -> tuple[dict[str, Any], list[str]]:
     made, of_sections, unread = _Expressions(), list[list[int]](), list[str]()
     with one_text():
         for section in sections:
-            found = [formula.latex for formula in (*section.title.formulas, *section.post.formulas)]
-            macros = definitions(found)
+            latex_of_section = [formula.latex for formula in (*section.title.formulas, *section.post.formulas)]
+            macros = definitions(latex_of_section)
             numbers = list[int]()
-            for latex in found:
+            for latex in latex_of_section:
                 tree = trees_of_posts(latex, macros).opt
                 if tree is None:
                     unread.append(latex)
@@ -289,20 +289,20 @@ def singular(word: str) -> str:
 
 def _words(tokens: Iterable[list[str]]) -> tuple[dict[str, Any], list[str]]:
     """Shard the words of all sections: each with its sections, ascending, as distances, and its counts in them."""
-    found: dict[str, list[int]] = {}
+    entries: dict[str, list[int]] = {}
     last: dict[str, int] = {}
     for number, of_section in enumerate(tokens):
         for word, count in Counter(of_section).items():
-            found.setdefault(word, []).extend([number - last.get(word, 0), count])
+            entries.setdefault(word, []).extend([number - last.get(word, 0), count])
             last[word] = number
     shards, firsts, size = list[dict[str, list[int]]](), list[str](), _SHARD
-    for word in sorted(found, key=lambda word: word.encode("utf-16-be")):  # the order of JavaScript
+    for word in sorted(entries, key=lambda word: word.encode("utf-16-be")):  # the order of JavaScript
         if size >= _SHARD:
             shards.append({})
             firsts.append(word)
             size = 0
-        shards[-1][word] = found[word]
-        size += len(word) + 4 * len(found[word])
+        shards[-1][word] = entries[word]
+        size += len(word) + 4 * len(entries[word])
     return {f"words-{number}": shard for number, shard in enumerate(shards)}, firsts
 
 
