@@ -35,15 +35,7 @@ from .generations import ENGINE, REMOVED, EngineOptions, EngineRecord, Generatio
 from .matches import unrelated_scores
 from .posts import PostStore, distinct_formulas, having
 from .reader import EngineReader, EngineSnapshot, blended
-from .sources import (
-    Update,
-    answers_to,
-    named_sources,
-    read_changes,
-    read_posts,
-    tombstones_of,
-    without_tombstones,
-)
+from .sources import Update, answers_to, named_sources, read_changes, read_posts, tombstones_of, without_tombstones
 
 _COMPACTED = 0.2
 """The share of deleted rows from which a change rewrites a part of an index."""
@@ -185,11 +177,7 @@ class SearchEngine(EngineReader, SharedArtifact):
 
     @reported_once()
     def update(
-        self,
-        posts: Source | Sequence[str | Path] | None = None,
-        *,
-        workers: int | None = 1,
-        verbose: bool = False,
+        self, posts: Source | Sequence[str | Path] | None = None, *, workers: int | None = 1, verbose: bool = False
     ) -> Update:
         """Bring the engine up to date with its sources, in one step; meanwhile searches see the old posts.
 

@@ -126,13 +126,7 @@ class Answers:
         return {"html": html, "kind": read.kind, "latex": plain_text(read.post), "problems": wrong}
 
     def search(
-        self,
-        q: str,
-        mode: str = "posts",
-        weak: bool = False,
-        chosen: Filter = EVERYTHING,
-        k: int = 10,
-        offset: int = 0,
+        self, q: str, mode: str = "posts", weak: bool = False, chosen: Filter = EVERYTHING, k: int = 10, offset: int = 0
     ) -> dict[str, Any]:
         """The good matches of each system, or also the weak ones, with what moved against the first.
 
