@@ -164,10 +164,9 @@ class Tools:
     def cite(self, docno: str, quotation: str, tokens: int) -> str:
         with self._one_at_a_time() as engine:
             citation = cited(engine, _named(engine, docno), quotation)
-        lines = (
-            f"line {citation.first}" if citation.first == citation.last else f"lines {citation.first}-{citation.last}"
-        )
-        place = visible(f"{citation.file}, {lines}" if citation.first else f"{citation.file} ({citation.note})")
+        file, first, last = citation.file, citation.first, citation.last
+        lines = f"line {first}" if first == last else f"lines {first}-{last}"
+        place = visible(f"{file}, {lines}" if first else f"{file} ({citation.note})")
         return within_tokens(f"{place}:\n{visible(citation.text, _KEPT)}", tokens)
 
     def explain(self, query: str, docno: str, tokens: int) -> str:

@@ -146,14 +146,13 @@ class EngineReader(Counted):
         return pd.DataFrame([["1", text_of(post)]], columns=["qid", "query"])
 
     def question(self, query: str | MathPost) -> ReadQuery:
-        """Read a query and encode it, once for all its uses."""
+        """Read a query, a text or the one that :meth:`suggestions` searches, and encode it, once for all its uses."""
         at = self.snapshot()
         with reported_once():
-            post = report_unclosed(QUESTION, query if isinstance(query, MathPost) else at.read_query(query))
+            post = report_unclosed(QUESTION, at.suggestions(query).searched if isinstance(query, str) else query)
             macros = definitions(formula.latex for formula in post.formulas)
             for formula in post.formulas:  # a model that reads no trees would not tell
                 report_unknown_commands(QUESTION, formula.latex, trees_of_posts(formula.latex, macros))
-            post = at.suggestions(post).searched
             [read] = at.blend().read({QUESTION: replace(post, text=post.text.replace("\n", " "))})
         return read
 
