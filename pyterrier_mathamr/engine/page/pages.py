@@ -205,16 +205,16 @@ class _FirstPage:
             return ""
         read = await self._ask(request, "/api/preview", q=q)
         mode = "formulas" if read.get("kind") == "formula" else "posts"
-        results = read if "error" in read else await self._ask(request, "/api/search", q=q, mode=mode, k=_RESULTS)
-        if "error" in results:
-            return _error(results)
-        several = len(results["systems"]) > 1
+        answer = read if "error" in read else await self._ask(request, "/api/search", q=q, mode=mode, k=_RESULTS)
+        if "error" in answer:
+            return _error(answer)
+        several = len(answer["systems"]) > 1
         listed = []
-        for system in results["systems"]:
+        for system in answer["systems"]:
             name = f"<h2>{escape(system['name'])}</h2>" if several else ""
             results = "".join(_result(result, q, "h3" if several else "h2") for result in system["results"])
             listed.append(name + (f'<ol class="results">{results}</ol>' if results else _NOTHING))
-        return _suggested(results) + ("".join(listed) or _NOTHING)
+        return _suggested(answer) + ("".join(listed) or _NOTHING)
 
 
 def _result(result: Answer, q: str, heading: str) -> str:
@@ -227,9 +227,9 @@ def _result(result: Answer, q: str, heading: str) -> str:
     )
 
 
-def _suggested(results: Answer) -> str:
+def _suggested(answer: Answer) -> str:
     """Name the words that no post has, with the question that was searched or may be searched instead."""
-    if (suggestions := results.get("suggestions")) is None:
+    if (suggestions := answer.get("suggestions")) is None:
         return ""
     words, q = ", ".join(f"“{each['word']}”" for each in suggestions["words"]), suggestions["corrected"]
     link = f'<a href="{escape("plain?" + urlencode({"q": q}))}">{escape(q)}</a>'
