@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pyterrier_mathamr import SearchEngine
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr.engine.names import PRINTED, normalized
+from pyterrier_mathamr.engine.posts import PRINTED, normalized
 from pyterrier_mathamr.formula.display.typesetting import text_of
 from pyterrier_mathamr.posts import post_from_html
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyterrier_mathamr._common.feedback import Problems, gathered, report_problem
-from pyterrier_mathamr.engine.report import counts_of
+from pyterrier_mathamr.engine.sources import counts_of
 from pyterrier_mathamr.posts import DocumentError, ReadingOptions, document_post, source_entries
 from pyterrier_mathamr.posts.files import SUFFIXES
 

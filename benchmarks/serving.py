@@ -201,7 +201,8 @@ def grow(source: str, target: str, posts: int) -> None:
 
     dtype = old.indexes.vectors.snapshot().meta.dtype
     new.vectors.indexer("create", model=old.indexes.vectors.model, dtype=dtype).index(vectors())
-    generations.publish(new.posts.path.parent, old.options, {}, old.record.unrelated)
+    record = dataclasses.replace(old.record, sources={}, tombstones={}, macros={}, change="")
+    generations.publish(new.posts.path.parent, record)
 
 
 async def measure(address: str, users: int, seconds: float) -> dict[str, Any]:

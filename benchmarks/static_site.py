@@ -27,7 +27,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.engine.site import write_site
-from pyterrier_mathamr.engine.site.pages import read_sections
+from pyterrier_mathamr.engine.site.writing import read_sections
 from pyterrier_mathamr.formula import trees_of_posts
 
 FLAGS = ["--no-sandbox", "--disable-gpu"]

@@ -9,7 +9,7 @@ import shutil
 import sys
 import textwrap
 import webbrowser
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +19,10 @@ from pyterrier_mathamr._common.feedback import counted
 from pyterrier_mathamr._common.ids import visible, visible_json
 
 from .options import FILE, FOLDER, NEW, SOURCE, SYSTEMS, filter_options, place_options, quiet_option
-from .topic_files import TypedTopic, read_topic_file
+from .topic_files import read_topic_file
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyterrier as pt
 
     from pyterrier_mathamr.engine import EngineSnapshot
 
@@ -53,17 +52,7 @@ _LINK = "Link to the source of each result, such as 'vscode://file/{path}:{line}
 @click.option("--workers", type=click.IntRange(1), help="Processes, by default all usable cores.")
 @quiet_option
 def build(
-    posts: tuple[Path, ...],
-    output: Path,
-    model: str | None,
-    overwrite: bool,
-    fresh: bool,
-    delimited_only: bool,
-    whole_files: bool,
-    macros: Path | None,
-    exclude: tuple[str, ...],
-    workers: int | None,
-    quiet: bool,
+    posts: tuple[Path, ...], output: Path, model: str | None, delimited_only: bool, quiet: bool, **options: Any
 ) -> None:
     """Build a search engine from POSTS.
 
@@ -77,20 +66,16 @@ def build(
     from pyterrier_mathamr.arqmath import is_release
     from pyterrier_mathamr.engine import SearchEngine
 
-    release = len(posts) == 1 and is_release(posts[0])
-    engine = SearchEngine.build(
-        _release(posts[0]) if release else posts,
-        output,
-        model=model or _chosen_model(),
-        bare_formulas=not (delimited_only or release),
-        whole_files=whole_files,
-        macros=macros,
-        exclude=exclude,
-        overwrite=overwrite,
-        fresh=fresh,
-        workers=workers,
-        verbose=not quiet,
-    )
+    source: Any = posts
+    if release := len(posts) == 1 and is_release(posts[0]):
+        import pyterrier as pt
+
+        from pyterrier_mathamr.arqmath import ARQMathCollection
+
+        collection = ARQMathCollection(posts[0])
+        source = pt.utils.GeneratorLen(collection.documents(), collection.count_posts())
+    options |= {"model": model or _chosen_model(), "bare_formulas": not (delimited_only or release)}
+    engine = SearchEngine.build(source, output, verbose=not quiet, **options)
     click.echo(f"{output}: {counted(len(engine), 'post')}. Search them: mathamr search {output} 'your question'")
 
 
@@ -132,9 +117,9 @@ def update(posts: tuple[Path, ...], path: Path, watch: bool, workers: int, quiet
     engine = SearchEngine(path)
 
     def update_once(if_changed: bool = False) -> None:
-        found = engine.update(posts or None, workers=workers, verbose=not quiet)
-        if not if_changed or found[:3] != (0, 0, 0):
-            click.echo(visible(f"{path}: {found}; {counted(len(engine), 'post')}"))
+        done = engine.update(posts or None, workers=workers, verbose=not quiet)
+        if not if_changed or done[:3] != (0, 0, 0):
+            click.echo(visible(f"{path}: {done}; {counted(len(engine), 'post')}"))
 
     def update_or_tell() -> None:
         try:
@@ -144,7 +129,7 @@ def update(posts: tuple[Path, ...], path: Path, watch: bool, workers: int, quiet
 
     update_once()
     if watch:
-        from pyterrier_mathamr.engine.updates import watch as watch_files
+        from pyterrier_mathamr.engine.sources import watch as watch_files
 
         sources = engine.sources()
         click.echo(visible(f"Watching {', '.join(sources)}   (Ctrl-C ends it)"))
@@ -179,12 +164,12 @@ def report(engine: Path, as_json: bool, quiet: bool) -> None:
     """
     from pyterrier_mathamr.engine import SearchEngine
 
-    found = SearchEngine(engine).report(verbose=not quiet)
+    reading = SearchEngine(engine).report(verbose=not quiet)
     if as_json:
-        for problem in found.problems:
+        for problem in reading.problems:
             click.echo(_as_json(problem._asdict()))
     else:
-        click.echo(visible(str(found), "\n"))
+        click.echo(visible(str(reading), "\n"))
 
 
 @click.command(short_help="Remove what is left of deleted posts.")
@@ -230,18 +215,12 @@ def compact(engine: Path) -> None:
 @click.option(
     "--trusted-proxy", "proxies", metavar="ADDRESS", multiple=True, help="Address of a proxy on another machine."
 )
-def serve(
-    engine: Path,
-    systems: tuple[str, ...],
-    link: str | None,
-    open_page: bool,
-    **options: Any,
-) -> None:
+def serve(engine: Path, systems: tuple[str, ...], link: str | None, open_page: bool, **options: Any) -> None:
     """Serve a page that searches ENGINE and shows why, only to this machine unless --host is given.
 
     Readers on other machines need the token. Set it in MATHAMR_TOKEN: other users of this machine can see options.
     """
-    from pyterrier_mathamr.engine.links import LinkTemplate
+    from pyterrier_mathamr.engine.origins import LinkTemplate
     from pyterrier_mathamr.engine.page import serve_page
 
     if link is not None:
@@ -250,9 +229,8 @@ def serve(
     def opened(url: str, public: bool) -> None:
         click.echo(f"{engine}: {url}   (Ctrl-C ends it)")
         if public:
-            click.echo(
-                "Every machine that reaches this one can search and read the posts: there is no token.", err=True
-            )
+            warning = "Every machine that reaches this one can search and read the posts: there is no token."
+            click.echo(warning, err=True)
         if open_page:
             webbrowser.open(url)
 
@@ -269,17 +247,6 @@ def mcp(engine: Path) -> None:
     serve_tools(engine)
 
 
-def _release(folder: Path) -> Iterable[Mapping[str, Any]]:
-    """Return the posts of an ARQMath folder, with their number."""
-    import pyterrier as pt
-
-    from pyterrier_mathamr.arqmath import ARQMathCollection
-
-    collection = ARQMathCollection(folder)
-    posts: Iterable[Mapping[str, Any]] = pt.utils.GeneratorLen(collection.documents(), collection.count_posts())
-    return posts
-
-
 @click.command(short_help="List pairs of posts with the same content.")
 @click.argument("engine", type=FOLDER)
 @click.option("-k", type=click.IntRange(1), default=100, show_default=True, help="Maximum number of pairs.")
@@ -290,8 +257,8 @@ def duplicates(engine: Path, k: int, similarity: float, within: str, kind: str, 
     """List pairs of posts of ENGINE with the same content, and the words and formulas that only one of both has."""
     from pyterrier_mathamr.engine import SearchEngine
 
-    found = SearchEngine(engine).duplicates(k, similarity=similarity, within=within, kind=kind).to_dict("records")
-    for row in found:
+    pairs = SearchEngine(engine).duplicates(k, similarity=similarity, within=within, kind=kind).to_dict("records")
+    for row in pairs:
         if as_json:
             click.echo(_as_json(row))
             continue
@@ -301,11 +268,11 @@ def duplicates(engine: Path, k: int, similarity: float, within: str, kind: str, 
             start = " " * len(start)
             if only := row[f"only_{side}"]:
                 click.echo(visible(f"{start}  only here: {textwrap.shorten(only, 100, placeholder=' …')}"))
-    if not (found or as_json):
+    if not (pairs or as_json):
         click.echo(f"No two posts have a similarity of {similarity:g} or more.")
 
 
-_MARKED = re.compile(r"\*\*([^*\s]+|\$[^$]+\$)\*\*")
+_MARKED = re.compile(r"\*\*([^*\s]+|\$[^$]+\$)\*\*")  # what a snippet marks, which a terminal shows in bold
 _INDENT = 13
 
 
@@ -342,16 +309,14 @@ def search(
     mathamr search my.engine --topics topics.xml -o run.txt
     """
     if (query is None) == (topics is None):
-        raise click.UsageError(
-            "Either QUERY or --topics is needed, and not both. Give a QUERY, or --topics FILE with -o RUN."
-        )
+        message = "Either QUERY or --topics is needed, and not both. Give a QUERY, or --topics FILE with -o RUN."
+        raise click.UsageError(message)
     if query is not None and not query.strip():
         raise click.UsageError("QUERY is empty. Give words, or a formula between dollars.")
     if topics is not None:
         if weak:
-            raise click.UsageError(
-                "--weak has no effect with --topics, whose run always includes weak matches. Leave it out."
-            )
+            message = "--weak has no effect with --topics, whose run always includes weak matches. Leave it out."
+            raise click.UsageError(message)
         _search_topics(_opened(engine), topics, k or 1000, quiet=quiet, **options)
     else:
         from pyterrier_mathamr._common.running.resources import cycles_kept
@@ -381,46 +346,46 @@ def _search(
     overwrite: bool,
     **filters: str,
 ) -> None:
-    from pyterrier_mathamr.engine.filters import Filter
-    from pyterrier_mathamr.engine.links import LinkTemplate
+    from pyterrier_mathamr.engine.matches import GOOD
+    from pyterrier_mathamr.engine.origins import Filter, LinkTemplate
     from pyterrier_mathamr.explain.display import table_of
 
-    chosen = Filter(**filters)
-
     if output is not None or overwrite:
-        raise click.UsageError(
-            "-o and --overwrite work only with --topics. Leave them out, or redirect the output to a file."
-        )
+        message = "-o and --overwrite work only with --topics. Leave them out, or redirect the output to a file."
+        raise click.UsageError(message)
     if formula and (explain or system != "blend"):
         raise click.UsageError("--formula cannot be combined with --explain or --system. Leave them out.")
     if explain and system != "blend":
         raise click.UsageError(f"--explain works only with the system blend, not with {system}. Leave out --system.")
     template = LinkTemplate(link) if link else None
-    message = ""
+    message = "Nothing was found."
     if formula:
-        found = engine.search_formula(query, k=k, **chosen._asdict())
+        results = engine.search_formula(query, k=k, **filters)
     else:
         suggestions = engine.suggestions(query)
         if words := str(suggestions):
             click.echo(visible(words), err=True)
         question = engine.question(suggestions.searched)
-        found = engine.shown(question, engine.found(question, k, system, chosen))
-        if not weak:
-            found, message = _good(found)
+        results = engine.shown(question, engine.found(question, k, system, Filter(**filters)))
+        if not weak and len(results):
+            first = results.iloc[0]
+            closest = visible(f"{first['docno']}  {first['title']}".rstrip())
+            message = f"No good match. The closest: {closest}  (--weak shows it)"
+            results = results[results["match"] >= GOOD]
     if template is not None:
-        posts = engine.indexes.posts.get_many(found["post_id" if formula else "docno"].tolist())
-        found = found.assign(link=[template.link(post) for post in posts])
-    why = engine.explain(query, found["docno"].iloc[0]) if explain and len(found) else None
+        posts = engine.indexes.posts.get_many(results["post_id" if formula else "docno"].tolist())
+        results = results.assign(link=[template.link(post) for post in posts])
+    why = engine.explain(query, results["docno"].iloc[0]) if explain and len(results) else None
     if as_json:
-        for row in found.to_dict("records"):
+        for row in results.to_dict("records"):
             click.echo(_as_json(row))
         if why is not None:
             parts = json.loads(why.parts.to_json(orient="records"))
             click.echo(_as_json({"explains": why.docno, "score": why.score, "parts": parts}))
         return
-    if formula and found.empty:
+    if formula and results.empty:
         message = _no_formula(engine, query)
-    click.echo(results_table(found, formula) or message or "Nothing was found.")
+    click.echo(results_table(results, formula) or message)
     if why is not None:
         click.echo(visible(f"\n{table_of(why, width=_width())}", "\n"))
 
@@ -438,52 +403,37 @@ def _search_topics(
     **others: bool | str | None,
 ) -> None:
     """Search with each topic of a file, and write the run."""
+    import pandas as pd
+
     from pyterrier_mathamr._common.feedback import progress
     from pyterrier_mathamr.arqmath import write_run
 
     if output is None:
         raise click.UsageError("--topics needs a file for its results. Add -o RUN.")
     if formula or any(others.values()):
-        raise click.UsageError(
-            "--topics cannot be combined with --formula, --explain, --json, --link or filters. Leave them out."
-        )
+        message = "--topics cannot be combined with --formula, --explain, --json, --link or filters. Leave them out."
+        raise click.UsageError(message)
     if output.exists() and not overwrite:
         raise click.ClickException(f"{output} exists already. Add --overwrite to replace it, or give another -o.")
     if not output.absolute().parent.is_dir():
         raise click.ClickException(f"The folder {output.parent} does not exist. Create it, or give another -o.")
     read = read_topic_file(topics)
-    retriever = engine.system(system, num_results=k)
-    run = _run(engine, retriever, progress(read, "searching", "topics", verbose=not quiet))
+    retriever = {"blend": engine.retriever, "bm25": engine.bm25, "mathamr": engine.mathamr}[system](num_results=k)
+    rankings = [
+        retriever(engine.frame(topic.query).assign(qid=topic.qid))[["qid", "docno", "score"]]
+        for topic in progress(read, "searching", "topics", verbose=not quiet)
+    ]
+    run = pd.concat(rankings, ignore_index=True)
     write_run(run, output, name=f"mathamr-{system}")
-    found = run["qid"].nunique()
-    click.echo(f"{output}: {counted(len(run), 'result')} for {counted(found, 'topic')}")
-    if found < len(read):
+    answered = run["qid"].nunique()
+    click.echo(f"{output}: {counted(len(run), 'result')} for {counted(answered, 'topic')}")
+    if answered < len(read):
         nothing = [topic.qid for topic in read if topic.qid not in set(run["qid"])]
         click.echo(f"Nothing was found for {counted(len(nothing), 'topic')}: {visible(', '.join(nothing[:5]))}")
 
 
-def _run(engine: EngineSnapshot, retriever: pt.Transformer, topics: Iterable[TypedTopic]) -> pd.DataFrame:
-    import pandas as pd
-
-    found = [retriever(engine.frame(topic.query).assign(qid=topic.qid))[["qid", "docno", "score"]] for topic in topics]
-    run: pd.DataFrame = pd.concat(found, ignore_index=True)
-    return run
-
-
 def _as_json(row: Mapping[Any, Any]) -> str:
     return visible_json(json.dumps(row, ensure_ascii=False))
-
-
-def _good(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return the good matches, and a message if there are none."""
-    from pyterrier_mathamr.engine.reader import is_good
-
-    good = found[is_good(found)]
-    if found.empty or len(good):
-        return good, ""
-    first = found.iloc[0]
-    closest = visible(f"{first['docno']}  {first['title']}".rstrip())
-    return good, f"No good match. The closest: {closest}  (--weak shows it)"
 
 
 def _no_formula(engine: EngineSnapshot, query: str) -> str:
@@ -496,14 +446,14 @@ def _no_formula(engine: EngineSnapshot, query: str) -> str:
     return "No formula like this one was found. To search by words, leave out --formula."
 
 
-def results_table(found: pd.DataFrame, formula: bool) -> str:
+def results_table(results: pd.DataFrame, formula: bool) -> str:
     """Write results for a terminal: rank, match (of a formula its score), title and place, and below the snippet."""
     from pyterrier_mathamr.engine.matches import percent
     from pyterrier_mathamr.engine.snippets import substitution_text
 
     indent = " " * _INDENT
     lines = []
-    for rank, row in enumerate(found.to_dict("records"), start=1):
+    for rank, row in enumerate(results.to_dict("records"), start=1):
         docno, place = row["post_id" if formula else "docno"], f"{row['file']}:{row['line'] or 1}"
         if row["file"]:
             head = " — ".join(filter(None, ["" if formula else row["title"], place, row["section"]]))
@@ -515,16 +465,35 @@ def results_table(found: pd.DataFrame, formula: bool) -> str:
             lines.append(indent + visible(row["link"]))
         text = visible(" ".join((row["latex"] if formula else row["snippet"]).split()))
         wrapped = textwrap.wrap(text, _width(), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
-        lines.append("\n".join(wrapped) if formula or not sys.stdout.isatty() else _bold("\n".join(wrapped)))
+        shown = "\n".join(wrapped)
+        if not formula and sys.stdout.isatty():
+            shown = _MARKED.sub(lambda match: click.style(match[1], bold=True), shown)
+        lines.append(shown)
         if formula and (changed := substitution_text(row["substitution"])):
             lines.append(visible(f"{indent}with {changed}"))
     return "\n".join(lines)
 
 
-def _bold(text: str) -> str:
-    """Show what a snippet marks, ``**word**``, in bold."""
-    return _MARKED.sub(lambda match: click.style(match[1], bold=True), text)
-
-
 def _width() -> int:
     return min(shutil.get_terminal_size((100, 20)).columns, 110)
+
+
+@click.command(short_help="Add a search by words and formulas to a static site.")
+@click.argument("folder", type=FOLDER)
+@click.option("--output", "-o", type=NEW, help="Folder of the search, in FOLDER; by default FOLDER/mathamr.")
+@click.option("--title", default="", help="Title of the search page; by default that of FOLDER/index.html.")
+def site(folder: Path, output: Path | None, title: str) -> None:
+    """Add a search by words and formulas to FOLDER, a site of HTML pages.
+
+    Sphinx, Jupyter Book, MkDocs, Quarto and pandoc write such folders; formulas may be for MathJax or KaTeX, or MathML.
+    The search is a page and its data. It runs in the browser and needs no server but that of the site: publish it with
+    the pages. Run the same command again when they have changed.
+    """
+    from pyterrier_mathamr.engine.site import write_site
+
+    output = output or folder / "mathamr"
+    report = write_site(folder, output, title=title)
+    click.echo(f"{output}: {counted(report.sections, 'section')}, {counted(report.formulas, 'formula')}")
+    if report.unread:
+        click.echo(visible(f"{counted(len(report.unread), 'formula')} cannot be read, such as {report.unread[0]}"))
+    click.echo(f"Try it: python -m http.server --directory {folder}")

@@ -1,15 +1,27 @@
-"""How ``mathamr`` ends and warns: errors and warnings of the package are one line, without a place in its code.
+"""How ``mathamr`` finds commands, warns, and ends.
 
-So are errors of the operating system that are no fault of the package: a full disk, a missing permission.
+Errors and warnings of the package are one line, without a place in its code. So are errors of the operating system that
+are no fault of the package: a full disk, a missing permission. On SIGINT or SIGTERM a command ends soon, with one line
+and exit code 130 or 143::
+
+    signal ──▶ Interrupted, raised in the main thread ──▶ jobs keep their work and note it ──▶ one line, 130 or 143
+       └─────▶ a watching thread: ends the process itself if that is too slow (native code, perhaps)
+
+Every job can be killed at any instant, so ending early loses nothing.
 """
 
 from __future__ import annotations
 
+import atexit
+import os
 import shlex
 import signal
+import sys
+import threading
 import warnings
 from collections.abc import Sequence
 from importlib.metadata import EntryPoint, entry_points
+from types import FrameType, TracebackType
 from typing import Any, TextIO
 
 import click
@@ -18,23 +30,16 @@ from pyterrier_mathamr._common.errors import ConfigError, MathAMRError, MathAMRW
 from pyterrier_mathamr._common.ids import visible
 from pyterrier_mathamr._common.running.variables import wait_passively
 
-from .interrupts import Interruptible
-
 _COMMAND = f"{__name__}.command"
 
 REGISTERED = "mathamr_commands"
 """The group of entry points that are commands of other distributions: ``experiment``, ``draw.topics``."""
 
 _OF_SYSTEMS = (
-    "arqmath.stats",
-    "arqmath.verify",
-    "doctor",
-    "draw.speed",
-    "draw.topics",
-    "evaluate",
-    "experiment",
-    "train-in-out",
-)
+    "arqmath.stats", "arqmath.verify", "doctor", "draw.speed", "draw.topics", "evaluate", "experiment", "train-in-out",
+)  # fmt: skip
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_PATIENCE = 1.5  # seconds; a command ends within two
 
 
 class OpenGroup(click.Group):
@@ -52,11 +57,9 @@ class OpenGroup(click.Group):
             command: click.Command = entry.load()
             return command
         if f"{_prefix(ctx)}{cmd_name}" in _OF_SYSTEMS:
-            raise click.UsageError(
-                f"`{ctx.command_path} {cmd_name}` is a command of the systems. Run: pip install "
-                "'pyterrier-mathamr[systems]'",
-                ctx,
-            )
+            command_line = f"`{ctx.command_path} {cmd_name}`"
+            advice = "is a command of the systems. Run: pip install 'pyterrier-mathamr[systems]'"
+            raise click.UsageError(f"{command_line} {advice}", ctx)
         return None
 
 
@@ -67,13 +70,9 @@ def _prefix(ctx: click.Context) -> str:
 
 def _registered(ctx: click.Context) -> dict[str, EntryPoint]:
     """Return the commands of other distributions in a group by name."""
-    prefix = _prefix(ctx)
-    found = {
-        entry.name.removeprefix(prefix): entry
-        for entry in entry_points(group=REGISTERED)
-        if entry.name.startswith(prefix)
-    }
-    return {name: entry for name, entry in found.items() if "." not in name}
+    prefix, registered = _prefix(ctx), entry_points(group=REGISTERED)
+    named = {entry.name.removeprefix(prefix): entry for entry in registered if entry.name.startswith(prefix)}
+    return {name: entry for name, entry in named.items() if "." not in name}
 
 
 class MathAMRGroup(OpenGroup):
@@ -140,3 +139,76 @@ def _show(
     if not issubclass(category, MathAMRWarning):
         text = warnings.formatwarning(message, category, filename, lineno, line)
     click.echo(text, nl=False, err=True, file=file)
+
+
+class Interrupted(KeyboardInterrupt):
+    """SIGINT or SIGTERM came; its notes record the finished work of jobs.
+
+    Attributes:
+        number: the signal.
+    """
+
+    def __init__(self, number: int = signal.SIGINT) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class Interruptible:
+    """A context in which SIGINT and SIGTERM raise :class:`Interrupted`; no effect outside of the main thread."""
+
+    def __init__(self, command: str, *, to_the_end: bool) -> None:
+        self._command, self._to_the_end = command, to_the_end
+        self._heard = False
+        self._reported = threading.Lock()
+        self._done = threading.Event()
+        self._pipe: tuple[int, int] | None = None
+
+    def __enter__(self) -> Interruptible:
+        if threading.current_thread() is threading.main_thread():
+            self._pipe = os.pipe()
+            os.set_blocking(self._pipe[1], False)
+            self._wakeup = signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
+            self._handlers = {number: signal.signal(number, self._interrupt) for number in _SIGNALS}
+            threading.Thread(target=self._watch, args=self._pipe[:1], daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pipe and not (self._heard and self._to_the_end):
+            self._done.set()
+            for number, handler in self._handlers.items():
+                signal.signal(number, handler)
+            signal.set_wakeup_fd(self._wakeup)
+            os.close(self._pipe[1])
+
+    def tell(self, error: BaseException | None = None) -> None:
+        """Report once, in one line, the finished work and how to resume."""
+        if not self._reported.acquire(blocking=False):
+            return
+        kept = "; ".join(" ".join(note.split()) for note in getattr(error, "__notes__", ()))
+        fresh = "\n" if sys.stderr.isatty() else ""  # below a progress bar
+        line = f"Interrupted{': ' + kept if kept else ''}. To resume, run the same command again: {self._command}"
+        sys.stderr.write(f"{fresh}{line}\n")
+        sys.stderr.flush()
+
+    def leave(self, code: int) -> None:
+        """End the process, where it ends with the command, without the seconds of Python's own shutdown."""
+        if self._to_the_end and self._pipe:
+            atexit._run_exitfuncs()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if not self._heard:
+            self._heard = True
+            raise Interrupted(number)
+
+    def _watch(self, pipe: int) -> None:
+        while received := os.read(pipe, 64):
+            number = next((number for number in received if number in _SIGNALS), None)
+            if number is not None and not self._done.wait(_PATIENCE):
+                self.tell()
+                os._exit(128 + number)
+        os.close(pipe)

@@ -27,55 +27,62 @@ _PYTHON = {"None": None, "True": True, "False": False}
 """Python's spellings of JSON's ``null``, ``true`` and ``false``, as in messages and documentation."""
 
 
-def _with(command: Command, *options: Callable[[Command], Command]) -> Command:
-    """Add options, which the help shows in this order."""
-    for option in reversed(options):
-        command = option(command)
-    return command
+def _options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Return the decorator that adds options, which the help shows in this order."""
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
 
 
-def quiet_option(command: Command) -> Command:
-    """Add ``--quiet``."""
-    return click.option("--quiet", "-q", is_flag=True, help="Show no progress.")(command)
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
 
+place_options = _options(
+    click.option(
+        "--in", "within", default="", metavar="FOLDER", help="Only posts of this folder or file, such as analysis/."
+    ),
+    click.option("--kind", default="", help="Only posts of this type: theorem, definition, …"),
+)
 
-def place_options(command: Command) -> Command:
-    """Add ``--in`` and ``--kind``."""
-    return _with(
-        command,
-        click.option(
-            "--in", "within", default="", metavar="FOLDER", help="Only posts of this folder or file, such as analysis/."
-        ),
-        click.option("--kind", default="", help="Only posts of this type: theorem, definition, …"),
-    )
+filter_options = _options(
+    place_options,
+    click.option(
+        "--since",
+        default="",
+        metavar="DATE",
+        help="Only posts changed on this day or later: 2026-03-01, 2026-03 or 2026.",
+    ),
+    click.option("--until", default="", metavar="DATE", help="Only posts changed on this day or earlier."),
+)
+"""The fields of an engine's ``Filter``."""
 
+ray_options = _options(
+    click.option(
+        "--ray",
+        metavar="auto|HOST:PORT",
+        help="Use a Ray cluster: the local one (auto), or the one with this head node.",
+    ),
+    click.option("--ray-workers", type=click.IntRange(1), help="How many tasks run on the cluster at a time."),
+)
+""":func:`cluster_of` reads them."""
 
-def filter_options(command: Command) -> Command:
-    """Add ``--in``, ``--kind``, ``--since`` and ``--until``, the fields of an engine's ``Filter``."""
-    return _with(
-        command,
-        place_options,
-        click.option(
-            "--since",
-            default="",
-            metavar="DATE",
-            help="Only posts changed on this day or later: 2026-03-01, 2026-03 or 2026.",
-        ),
-        click.option("--until", default="", metavar="DATE", help="Only posts changed on this day or earlier."),
-    )
-
-
-def ray_options(command: Command) -> Command:
-    """Add ``--ray`` and ``--ray-workers``; :func:`cluster_of` reads them."""
-    return _with(
-        command,
-        click.option(
-            "--ray",
-            metavar="auto|HOST:PORT",
-            help="Use a Ray cluster: the local one (auto), or the one with this head node.",
-        ),
-        click.option("--ray-workers", type=click.IntRange(1), help="How many tasks run on the cluster at a time."),
-    )
+with_parser = _options(
+    click.option(
+        "--parser", default="dependency", show_default=True, help="AMR parser: dependency, transition or amrlib."
+    ),
+    click.option("--parser-python", help="Python of the parser's environment, by default MATHAMR_TRANSITION_PYTHON."),
+    click.option("--parser-model", help="Name, folder or checkpoint of the parser's model."),
+    click.option(
+        "--parser-device", multiple=True, help="Device of the parser: cuda:0, cpu, …; give it once for each worker."
+    ),
+    click.option(
+        "--parser-cache", type=click.Path(path_type=Path), help="Folder that keeps parses, by default OUTPUT.parses."
+    ),
+)
+""":func:`chosen_parser` reads them."""
 
 
 def cluster_of(ray: str | None, ray_workers: int | None, workers: int | None = None) -> RayCluster | None:
@@ -89,28 +96,6 @@ def cluster_of(ray: str | None, ray_workers: int | None, workers: int | None = N
     from pyterrier_mathamr._common.running.ray_cluster import RayCluster
 
     return RayCluster(ray, ray_workers)
-
-
-def with_parser(command: Command) -> Command:
-    """Add the options that choose an AMR parser; :func:`chosen_parser` reads them."""
-    return _with(
-        command,
-        click.option(
-            "--parser", default="dependency", show_default=True, help="AMR parser: dependency, transition or amrlib."
-        ),
-        click.option(
-            "--parser-python", help="Python of the parser's environment, by default MATHAMR_TRANSITION_PYTHON."
-        ),
-        click.option("--parser-model", help="Name, folder or checkpoint of the parser's model."),
-        click.option(
-            "--parser-device", multiple=True, help="Device of the parser: cuda:0, cpu, …; give it once for each worker."
-        ),
-        click.option(
-            "--parser-cache",
-            type=click.Path(path_type=Path),
-            help="Folder that keeps parses, by default OUTPUT.parses.",
-        ),
-    )
 
 
 def chosen_parser(
@@ -142,9 +127,8 @@ def values_of(changes: tuple[str, ...]) -> dict[str, Any]:
     for change in changes:
         name, equals, value = change.partition("=")
         if not equals:
-            raise click.BadParameter(
-                f"{change!r} has no '='. Write OPTION=VALUE, such as layers=2.", param_hint="--set"
-            )
+            message = f"{change!r} has no '='. Write OPTION=VALUE, such as layers=2."
+            raise click.BadParameter(message, param_hint="--set")
         try:
             options[name] = parse_json(value)
         except ValueError:

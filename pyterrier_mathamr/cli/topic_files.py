@@ -46,6 +46,7 @@ def read_topic_file(path: Path) -> list[TypedTopic]:
     Raises:
         MathAMRError: a topic cannot be read, has no id or no text, or has the id of another; or there is none.
     """
+    from pyterrier_mathamr.arqmath import read_topics, strictly
     from pyterrier_mathamr.arqmath.dump import open_text
 
     try:
@@ -55,20 +56,12 @@ def read_topic_file(path: Path) -> list[TypedTopic]:
         raise _fault(path, 1, f"the file cannot be read ({error}); check that it is complete") from error
     start = text.lstrip()
     if re.search(r"<Topics?\b", text) and start.startswith("<"):
-        topics = _arqmath(path)
+        posts = strictly(lambda: list(read_topics(path)))
+        topics = [TypedTopic(post.id, f"<div>{post.title}</div>{post.body}", 1) for post in posts]
     elif start.startswith("<"):
         topics = list(_trec(path, text))
     else:
         topics = list((_json if start.startswith("{") else _table)(path, text))
-    return _checked(path, topics)
-
-
-def _fault(path: Path, line: int, reason: str) -> MathAMRError:
-    return MathAMRError(f"{path}:{line}: {reason}.")
-
-
-def _checked(path: Path, topics: list[TypedTopic]) -> list[TypedTopic]:
-    """Raise an error for topics that no run could hold."""
     seen: dict[str, int] = {}
     for topic in topics:
         if not topic.qid or re.search(r"\s", topic.qid):
@@ -76,24 +69,17 @@ def _checked(path: Path, topics: list[TypedTopic]) -> list[TypedTopic]:
         if not topic.query.strip():
             raise _fault(path, topic.line, f"topic {topic.qid} has no text; give one of {', '.join(_TEXTS)}")
         if topic.qid in seen:
-            raise _fault(
-                path, topic.line, f"topic {topic.qid} is also in line {seen[topic.qid]}; give each topic its own id"
-            )
+            reason = f"topic {topic.qid} is also in line {seen[topic.qid]}; give each topic its own id"
+            raise _fault(path, topic.line, reason)
         seen[topic.qid] = topic.line
     if not topics:
-        raise _fault(
-            path,
-            1,
-            "it has no topic; give topics of ARQMath or TREC (<top>), JSON lines, or lines of an id, a tab and a query",
-        )
+        forms = "topics of ARQMath or TREC (<top>), JSON lines, or lines of an id, a tab and a query"
+        raise _fault(path, 1, f"it has no topic; give {forms}")
     return topics
 
 
-def _arqmath(path: Path) -> list[TypedTopic]:
-    from pyterrier_mathamr.arqmath import read_topics, strictly
-
-    found = strictly(lambda: list(read_topics(path)))
-    return [TypedTopic(topic.id, f"<div>{topic.title}</div>{topic.body}", 1) for topic in found]
+def _fault(path: Path, line: int, reason: str) -> MathAMRError:
+    return MathAMRError(f"{path}:{line}: {reason}.")
 
 
 def _trec(path: Path, text: str) -> Iterator[TypedTopic]:
@@ -117,11 +103,8 @@ def _json(path: Path, text: str) -> Iterator[TypedTopic]:
         except ValueError as error:
             raise _fault(path, number, f"this is not JSON ({error}); write one JSON object in each line") from error
         if not isinstance(record, dict):
-            raise _fault(
-                path,
-                number,
-                'this is not a JSON object; write one in each line, such as {"qid": "1", "query": "$x^2$"}',
-            )
+            example = '{"qid": "1", "query": "$x^2$"}'
+            raise _fault(path, number, f"this is not a JSON object; write one in each line, such as {example}")
         qid = next((str(record[name]) for name in _IDS if record.get(name) is not None), "")
         given = {name: record[name] for name in _TEXTS if isinstance(record.get(name), str)}
         query = given.get("query") or given.get("text") or "\n\n".join(given.values())

@@ -27,7 +27,7 @@ from pyterrier_mathamr.posts import Document, DocumentError, latex_of_unicode, p
 from pyterrier_mathamr.posts.files import LARGEST_FILE, decoded
 from pyterrier_mathamr.sparse.tokens import LAYOUT
 
-from .links import source_folder, source_path
+from .origins import source_folder, source_path
 
 if TYPE_CHECKING:
     from .reader import EngineSnapshot
@@ -41,21 +41,13 @@ _CLOSEST = 200  # characters of the closest sentence
 
 
 class Citation(NamedTuple):
-    """The place of a quotation.
+    """The place of a quotation."""
 
-    Attributes:
-        file: the path in the source, or the docno if the indexed post is cited.
-        first: the first line of the file; 0 if the post is cited.
-        last: its last line.
-        text: the characters at this place.
-        note: why the post is cited and not its file; else empty.
-    """
-
-    file: str
-    first: int
-    last: int
-    text: str
-    note: str = ""
+    file: str  # the path in the source, or the docno if the indexed post is cited
+    first: int  # the first line of the file; 0 if the post is cited
+    last: int  # its last line
+    text: str  # the characters at this place
+    note: str = ""  # why the post is cited and not its file; else empty
 
 
 def cited(at: EngineSnapshot, docno: str, quotation: str) -> Citation:
@@ -73,17 +65,17 @@ def cited(at: EngineSnapshot, docno: str, quotation: str) -> Citation:
     inside = _find(wanted, list(_symbols(stored)), 0)
     source, note = _source(document)
     if source is not None:
-        begins = _start_of_line(source, document.origin.line)
-        found = _find(wanted, list(_symbols(source)), begins)
-        if found is not None and (inside is not None or found[0] >= begins):
-            first = source.count("\n", 0, found[0]) + 1
-            text = source[slice(*_closed(source, *found))]
+        lines = source.split("\n", max(document.origin.line - 1, 0))
+        begins = sum(len(line) + 1 for line in lines[:-1]) if len(lines) >= document.origin.line else 0
+        place = _find(wanted, list(_symbols(source)), begins)
+        if place is not None and (inside is not None or place[0] >= begins):
+            first = source.count("\n", 0, place[0]) + 1
+            text = source[slice(*_closed(source, *place))]
             return Citation(document.origin.file, first, first + text.count("\n"), text)
         note = f"{document.origin.file} does not contain these words any more; this is the post as it was indexed"
     if inside is None:
-        raise DocumentError(
-            docno, f"it does not contain the quotation; the closest sentence is “{_closest(wanted, stored)}”"
-        )
+        closest = _closest(wanted, stored)
+        raise DocumentError(docno, f"it does not contain the quotation; the closest sentence is “{closest}”")
     return Citation(docno, 0, 0, stored[slice(*_closed(stored, *inside))], note)
 
 
@@ -102,7 +94,7 @@ def _normal(symbol: str) -> tuple[str, ...]:
     if symbol.isascii() or (symbol.isalpha() and len(symbol) > 1):
         return (symbol.casefold(),) if symbol.isalpha() and len(symbol) > 1 else (symbol,)  # x and X are two variables
     latex = latex_of_unicode(symbol)
-    return tuple(each for found in _SYMBOL.findall(latex) for each in ((found,) if found == symbol else _normal(found)))
+    return tuple(each for part in _SYMBOL.findall(latex) for each in ((part,) if part == symbol else _normal(part)))
 
 
 def _find(wanted: Sequence[str], symbols: Sequence[tuple[str, int, int]], begins: int) -> tuple[int, int] | None:
@@ -143,23 +135,13 @@ def _source(document: Document) -> tuple[str | None, str]:
         return None, f"{origin.file} can no longer be read; this is the post as it was indexed"
 
 
-def _start_of_line(text: str, line: int) -> int:
-    """Return the first character of a line, counted from 1."""
-    place = 0
-    for _ in range(1, line):
-        place = text.find("\n", place) + 1
-        if not place:
-            return 0
-    return place
-
-
 def _closest(wanted: Sequence[str], stored: str) -> str:
     """Return the line or sentence with most of the symbols."""
     asked = Counter(wanted)
-    best, most = "", -1.0
-    for sentence in re.split(r"(?<=[.?!])\s+|\n+", stored):
-        own = Counter(symbol for symbol, _, _ in _symbols(sentence))
-        shared = 2 * (own & asked).total() / max(own.total() + asked.total(), 1)
-        if shared > most:
-            best, most = sentence, shared
+
+    def share(sentence: str) -> float:
+        symbols = Counter(symbol for symbol, _, _ in _symbols(sentence))
+        return 2 * (symbols & asked).total() / max(symbols.total() + asked.total(), 1)
+
+    best = max(re.split(r"(?<=[.?!])\s+|\n+", stored), key=share)
     return best if len(best) <= _CLOSEST else best[:_CLOSEST] + "…"

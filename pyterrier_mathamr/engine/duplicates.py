@@ -19,20 +19,19 @@ renamed variables: ``python -m studies duplicates``. Comparing all vectors is qu
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pyterrier_mathamr.posts import PLACEHOLDER, Document, MathPost, post_from_html
 from pyterrier_mathamr.sparse.tokens import TEXT, TokenOptions, lex_latex, word_tokens, words_and_runs
 
+from .ranking import Floats
+
 if TYPE_CHECKING:
     from .reader import EngineSnapshot
-
-Floats = npt.NDArray[np.float64]
 
 NEIGHBORS = 10
 """Posts that are compared with each one."""
@@ -61,19 +60,14 @@ FITTED = {
     "mathamr-plus-text": SamenessWeights(-11.15, 10.98, 9.30),
     "mathamr-plus-text-large": SamenessWeights(-11.15, 10.98, 9.30),  # as mathamr-plus-text, not fitted
 }
-"""By model; any other model uses the first weights."""
-
-
-def fitted_to(model: str) -> SamenessWeights:
-    """Return the weights of a model."""
-    return FITTED.get(model, FITTED["mathamr-plus-mini"])
+"""By model; any other model has those of mini."""
 
 
 def similarities(features: Floats, weights: SamenessWeights) -> Floats:
     """Compute the similarity of each pair: float64 ``[pairs]``."""
     a, *b = weights
-    found: Floats = 1 / (1 + np.exp(-(a + features @ np.array(b))))
-    return found
+    similarity: Floats = 1 / (1 + np.exp(-(a + features @ np.array(b))))
+    return similarity
 
 
 def candidates(at: EngineSnapshot, docnos: Sequence[str]) -> list[tuple[str, str]]:
@@ -88,29 +82,29 @@ def candidates(at: EngineSnapshot, docnos: Sequence[str]) -> list[tuple[str, str
     for start in range(0, len(rows), _BLOCK):
         products = rows[start : start + _BLOCK] @ rows.T
         products[threads[start : start + _BLOCK, None] == threads] = -np.inf
-        found = np.argpartition(-products, nearest - 1, axis=1)[:, :nearest]
-        near = np.isfinite(np.take_along_axis(products, found, axis=1))
-        for i, (others, kept) in enumerate(zip(found.tolist(), near.tolist(), strict=True)):
-            near_ones = (j for j, is_other in zip(others, kept, strict=True) if is_other)
-            pairs.update((min(start + i, j), max(start + i, j)) for j in near_ones)
+        neighbors = np.argpartition(-products, nearest - 1, axis=1)[:, :nearest]
+        places, columns = np.nonzero(np.isfinite(np.take_along_axis(products, neighbors, axis=1)))
+        ones, others = start + places, neighbors[places, columns]
+        pairs.update(zip(np.minimum(ones, others).tolist(), np.maximum(ones, others).tolist(), strict=True))
     return [(docnos[i], docnos[j]) for i, j in sorted(pairs)]
 
 
 def compared(at: EngineSnapshot, pairs: Sequence[tuple[str, str]]) -> Floats:
     """Compute v and w · f of each pair: float64 ``[pairs, 2]``."""
     docnos = list(dict.fromkeys(docno for pair in pairs for docno in pair))
-    place = {docno: number for number, docno in enumerate(docnos)}
+    numbers = {docno: number for number, docno in enumerate(docnos)}
     vectors = at.indexes.vectors.snapshot()
     rows, _ = vectors.rows(vectors.find(docnos), "doc")
     contents = [_contents(at, document) for document in at.indexes.posts.get_many(docnos)]
-    found = np.empty((len(pairs), 2))
-    for number, (one, other) in enumerate((place[a], place[b]) for a, b in pairs):
+    features = np.empty((len(pairs), 2))
+    for pair, (one, other) in enumerate((numbers[a], numbers[b]) for a, b in pairs):
         (words, formulas), (other_words, other_formulas) = contents[one], contents[other]
-        w = sum(weight * other_words.get(word, 0.0) for word, weight in words.items())
-        f = _shared(formulas, other_formulas) if formulas or other_formulas else w
-        w = w if words or other_words else f
-        found[number] = float(rows[one] @ rows[other]), w * f
-    return found
+        f = w = sum(weight * other_words.get(word, 0.0) for word, weight in words.items())
+        if formulas or other_formulas:
+            both = sum(min(length, other_formulas[name]) for name, length in formulas.items() if name in other_formulas)
+            f = both / (sum(formulas.values()) + sum(other_formulas.values()) - both)
+        features[pair] = float(rows[one] @ rows[other]), f * (w if words or other_words else f)
+    return features
 
 
 def only_in_one(one: Document, other: Document) -> tuple[str, str]:
@@ -155,8 +149,3 @@ def numbered(latex: str) -> list[str]:
         is_variable = (len(symbol) == 1 and symbol.isalpha()) or symbol.removeprefix("\\") in _GREEK
         symbols.append(numbers.setdefault(symbol, f"v{len(numbers)}") if is_variable else symbol)
     return symbols
-
-
-def _shared(one: Mapping[str, float], other: Mapping[str, float]) -> float:
-    both = sum(min(length, other[name]) for name, length in one.items() if name in other)
-    return both / (sum(one.values()) + sum(other.values()) - both)

@@ -20,7 +20,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -42,7 +42,6 @@ from pyterrier_mathamr.store import (
     has_manifest,
     move,
     read_details,
-    replace_file,
     signed,
     sync_tree,
     write_details,
@@ -58,7 +57,8 @@ _PREFIX = "generation-"
 _GENERATION = re.compile(r"generation-([0-9]{1,12})")
 _OURS = re.compile(rf"\.?{_GENERATION.pattern}")  # with a dot: one that is being copied or removed
 _CHANGE = "change.json"
-_REMOVED = ".removed"  # in a changed copy, once it lacks all posts that go
+REMOVED = ".removed"
+"""A file in a changed copy, once it lacks all posts that go."""
 
 
 class Indexes(NamedTuple):
@@ -86,7 +86,6 @@ class Indexes(NamedTuple):
         )
 
     def named(self) -> Iterator[tuple[str, StoredArtifact]]:
-        """Yield the name and index of each."""
         return zip(self._fields, self, strict=True)
 
     def compact(self, share: float = 0.0) -> None:
@@ -96,7 +95,6 @@ class Indexes(NamedTuple):
                 index.compact(share)
 
     def has_formulas(self, ids: Sequence[str]) -> list[bool]:
-        """Return which ids formulas have."""
         return (self.formulas.snapshot().look_up(ids) >= 0).tolist() if self.formulas.built() else [False] * len(ids)
 
 
@@ -107,53 +105,34 @@ _OPTIONAL = ("tangent", "patterns", "formulas")
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """The options of a build.
+    """The options of a build."""
 
-    Attributes:
-        model: name or folder of the model.
-        vectors_by: the identity of the model that made the vectors.
-        parser: the AMR parser.
-        reading: how the posts are read, also when some are added.
-    """
-
-    model: str
-    vectors_by: str
+    model: str  # name or folder of the model
+    vectors_by: str  # the identity of the model that made the vectors
     parser: str
-    reading: ReadingOptions
+    reading: ReadingOptions  # how the posts are read, also when some are added
 
 
 @dataclass(frozen=True, slots=True)
 class EngineRecord:
-    """The manifest of an engine.
+    """The manifest of an engine."""
 
-    Attributes:
-        generation: the folder of its indexes.
-        indexes: name to the identity of each, ``None`` for one that it does not have.
-        options: the options of the build.
-        sources: the folders and files that its posts were read from, and the docno prefix of each.
-        unrelated: how high unrelated posts score.
-        tombstones: files whose posts were deleted while the files stayed; see :func:`.updates.tombstones_of`.
-        macros: the macros of each source, which questions may have, by its root.
-        change: the identity of the last change, so that a repeated call is recognized; empty after a build.
-    """
-
-    generation: str
-    indexes: Mapping[str, str | None]
+    generation: str  # the folder of its indexes
+    indexes: Mapping[str, str | None]  # name to the identity of each, `None` for one that it does not have
     options: EngineOptions
-    sources: Mapping[str, str]
-    unrelated: UnrelatedScores
+    sources: Mapping[str, str]  # the folders and files that its posts were read from, and the docno prefix of each
+    unrelated: UnrelatedScores  # how high unrelated posts score
+    # files whose posts were deleted while the files stayed; see `sources.tombstones_of`
     tombstones: Mapping[str, Sequence[int]]
-    macros: SourceMacros
-    change: str = ""
+    macros: SourceMacros  # the macros of each source, which questions may have, by its root
+    change: str = ""  # the identity of the last change, so that a repeated call is recognized; empty after a build
 
     @property
     def identity(self) -> str:
-        """The identity of this state of the engine."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read the manifest of an engine."""
         details = read_details(path, ENGINE)
         generation = detail(details, "generation", str, path)
         if not _GENERATION.fullmatch(generation):
@@ -180,7 +159,7 @@ class EngineRecord:
         except UNREADABLE as error:
             raise DamagedError(path / META, f"its scores of unrelated posts: {reason_of(error)}") from error
         tombstones = detail({"tombstones": {}, **details}, "tombstones", dict, path)
-        if not all(isinstance(of, list) and {*map(type, of)} == {int} for of in tombstones.values()):
+        if not all(isinstance(digests, list) and {*map(type, digests)} == {int} for digests in tombstones.values()):
             raise DamagedError(path / META, "one of its tombstones is not a list of whole numbers")
         try:
             macros = macros_read(detail({"macros": {}, **details}, "macros", dict, path))
@@ -188,6 +167,13 @@ class EngineRecord:
             raise DamagedError(path / META, f"its macros: {reason_of(error)}") from error
         change = detail(details, "change", str, path)
         return cls(generation, indexes, options, sources, unrelated, tombstones, macros, change)
+
+    def write(self, path: Path, posts: int) -> None:
+        about = {"generation": self.generation, "indexes": self.indexes, **asdict(self.options)}
+        details = {**about, "sources": self.sources, "unrelated": asdict(self.unrelated), "change": self.change}
+        details |= {"tombstones": self.tombstones} if self.tombstones else {}
+        details |= {"macros": self.macros} if any(self.macros.values()) else {}
+        write_details(path, ENGINE, posts, details)
 
     def open(self, path: Path) -> Indexes:
         """Open the indexes of this state, whatever becomes of their folder later."""
@@ -220,7 +206,6 @@ class Generations:
         self.path = path
 
     def built(self) -> bool:
-        """Return whether there is a finished engine."""
         return has_manifest(self.path)
 
     def for_build(self, overwrite: bool) -> Path:
@@ -259,35 +244,12 @@ class Generations:
             move(unfinished, folder)
         return folder
 
-    @staticmethod
-    def removed(generation: Path) -> bool:
-        """Return whether all posts to remove are gone from a changed copy."""
-        return (generation / _REMOVED).exists()
-
-    @staticmethod
-    def mark_removed(generation: Path) -> None:
-        """Note that all posts to remove are gone from a changed copy."""
-        replace_file(generation / _REMOVED, b"")
-
-    def publish(
-        self,
-        generation: Path,
-        options: EngineOptions,
-        sources: Mapping[str, str],
-        unrelated: UnrelatedScores,
-        macros: SourceMacros,
-        tombstones: Mapping[str, Sequence[int]] | None = None,
-        change: str = "",
-    ) -> None:
-        """Make a generation the engine in one step, and remove the others."""
+    def publish(self, generation: Path, record: EngineRecord) -> None:
+        """Make a generation the engine in one step, with a record of all else, and remove the others."""
         indexes = Indexes.of(generation)
         identities = {name: index.snapshot().identity if index.built() else None for name, index in indexes.named()}
-        about = {"generation": generation.name, "indexes": identities, **asdict(options)}
-        details = {**about, "sources": dict(sources), "unrelated": asdict(unrelated), "change": change}
-        details |= {"tombstones": dict(tombstones)} if tombstones else {}
-        details |= {"macros": macros} if any(macros.values()) else {}
         with writing(self.path):
-            write_details(self.path, ENGINE, len(indexes.posts), details)
+            replace(record, generation=generation.name, indexes=identities).write(self.path, len(indexes.posts))
         self.discard()
 
     def discard(self) -> None:
@@ -297,7 +259,7 @@ class Generations:
             if _OURS.fullmatch(entry.name) and entry.name != current:
                 _remove(entry)
         if current:
-            for note in (_CHANGE, _REMOVED):
+            for note in (_CHANGE, REMOVED):
                 (self.path / current / note).unlink(missing_ok=True)
 
     def _current(self) -> int:
@@ -305,8 +267,8 @@ class Generations:
         try:
             return _number(EngineRecord.read(self.path).generation)
         except (DamagedError, FormatError):
-            found = (_GENERATION.fullmatch(each.name) for each in self.path.iterdir())
-            return max((int(match[1]) for match in found if match), default=0)
+            matches = (_GENERATION.fullmatch(each.name) for each in self.path.iterdir())
+            return max((int(match[1]) for match in matches if match), default=0)
 
 
 def _number(generation: str) -> int:

@@ -24,14 +24,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pyterrier_mathamr._common.feedback import gathered
 from pyterrier_mathamr.formula.display.typesetting import text_of
 from pyterrier_mathamr.posts import PLACEHOLDER, Document, MathPost, post_from_any, post_from_html
 from pyterrier_mathamr.store.saved import field, finite
 
-from .ranking import BlendedRetriever, ReadQuery
+from .ranking import BlendedRetriever, Floats, ReadQuery
 
 if TYPE_CHECKING:
     from .generations import Indexes
@@ -53,31 +52,22 @@ _CHANGED = 0.1  # share of added and deleted posts from which scores are estimat
 _FEWEST_WORDS, _LONGEST = 4, 1_000  # words and characters of a random question
 _SHORTEST = 3  # characters of a random formula
 
-Floats = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class UnrelatedScores:
-    """How high unrelated posts score.
+    """How high unrelated posts score."""
 
-    Attributes:
-        sentences: M of unrelated pairs of a sentence and a post at each of :data:`LEVELS`, ascending.
-        formulas: M of unrelated pairs of a formula and a post.
-        posts: the number of posts that it was estimated from.
-        changed: the number of posts that were added or deleted since.
-    """
-
-    sentences: tuple[float, ...]
-    formulas: tuple[float, ...]
-    posts: int
-    changed: int = 0
+    sentences: tuple[float, ...]  # M of unrelated pairs of a sentence and a post at each of :data:`LEVELS`, ascending
+    formulas: tuple[float, ...]  # M of unrelated pairs of a formula and a post
+    posts: int  # the number of posts that it was estimated from
+    changed: int = 0  # the number of posts that were added or deleted since
 
     def match(self, question: MathPost, scores: Floats) -> Floats:
         """Return the share of unrelated pairs with a lower M: float64 ``[m]``, at most .999."""
         words = len(PLACEHOLDER.sub(" ", question.text).split())
         of_formula = question.formulas and words < _FEWEST_WORDS
-        found: Floats = np.interp(scores, self.formulas if of_formula else self.sentences, LEVELS)
-        return found
+        shares: Floats = np.interp(scores, self.formulas if of_formula else self.sentences, LEVELS)
+        return shares
 
     def after(self, old: PostStore, new: PostStore) -> UnrelatedScores | None:
         """Return it for a changed collection; ``None`` if so much has changed that it no longer applies."""
@@ -141,15 +131,16 @@ def unrelated_scores(indexes: Indexes, retriever: BlendedRetriever, model: str) 
     sample = indexes.posts.get_many(chooser.sample(docnos, min(2 * QUESTIONS, len(docnos))))
     others = indexes.posts.get_many(chooser.sample(docnos, min(4 * POSTS, len(docnos))))
 
-    def least(choose: Callable[[Document, random.Random], str], bounds: tuple[float, ...]) -> tuple[float, ...]:
-        asked = [(post, text) for post in sample if (text := choose(post, chooser))][:QUESTIONS]
+    def least(choose: Callable[[MathPost, random.Random], str], bounds: tuple[float, ...]) -> tuple[float, ...]:
+        texts = [(post, choose(post_from_html(post.html, post.title), chooser)) for post in sample]
+        asked = [(post, text) for post, text in texts if text][:QUESTIONS]
         with gathered():  # faults of posts, which were reported before
-            read = retriever.read({str(number): post_from_any(text) for number, (_, text) in enumerate(asked)})
+            queries = retriever.read({str(number): post_from_any(text) for number, (_, text) in enumerate(asked)})
         scores: list[float] = []
-        for (source, _), query in zip(asked, read, strict=True):
+        for (source, _), query in zip(asked, queries, strict=True):
             unrelated = [post for post in chooser.sample(others, len(others)) if not _related(source, post)][:POSTS]
-            found = retriever.score(query, retriever.documents([post.docno for post in unrelated]))
-            scores += (share_known(query, len(docnos)) * found).tolist()
+            of_posts = retriever.score(query, retriever.documents([post.docno for post in unrelated]))
+            scores += (share_known(query, len(docnos)) * of_posts).tolist()
         if not scores:
             return bounds  # all posts are of one thread, or none has such a text
         return tuple(np.minimum(np.quantile(scores, LEVELS), bounds).tolist())
@@ -171,22 +162,20 @@ def share_known(query: ReadQuery, posts: int) -> float:
     return known / (known + unknown * posts / (posts + FEWEST)) if known else 0.0
 
 
-def _sentence(post: Document, chooser: random.Random) -> str:
+def _sentence(post: MathPost, chooser: random.Random) -> str:
     """Choose the title or a sentence of a post; nothing where all are short."""
-    read = post_from_html(post.html, post.title)
-    texts = [text_of(MathPost(sentence, read.formulas)) for sentence in read.sentences[:100]]
+    texts = [text_of(MathPost(sentence, post.formulas)) for sentence in post.sentences[:100]]
     long = [text for text in texts if len(text.split()) >= _FEWEST_WORDS and len(text) <= _LONGEST]
     return chooser.choice(long) if long else ""
 
 
-def _formula(post: Document, chooser: random.Random) -> str:
+def _formula(post: MathPost, chooser: random.Random) -> str:
     """Choose a formula of a post, of more than one or two characters."""
-    formulas = [formula.latex for formula in post_from_html(post.html, post.title).formulas]
+    formulas = [formula.latex for formula in post.formulas]
     long = [latex for latex in formulas if len(latex.replace(" ", "")) >= _SHORTEST and len(latex) <= _LONGEST]
     return f"${chooser.choice(long)}$" if long else ""
 
 
 def _related(post: Document, other: Document) -> bool:
-    """Return whether two posts are one, or of one thread or file."""
     same_file = bool(post.origin.kind) and post.origin[:2] == other.origin[:2]
     return same_file or bool(({post.docno, post.parent} & {other.docno, other.parent}) - {""})

@@ -26,15 +26,15 @@ from pyterrier_mathamr.posts import Document, Origin, plain_text, post_from_html
 from pyterrier_mathamr.store import StoreError, UnavailableError, UnknownIdError
 
 from .citations import LONGEST, cited
-from .filters import Filter
-from .matches import percent
-from .reader import EngineSnapshot, is_good
+from .matches import GOOD, percent
+from .origins import Filter
+from .reader import EngineSnapshot
 from .search_engine import SearchEngine
 from .snippets import substitution_text
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
-    from mcp_types import JSONRPCError, ToolAnnotations
+    from mcp_types import JSONRPCError
 
 TOKENS, FEWEST_TOKENS, MOST_TOKENS = 4_000, 200, 100_000
 """Tokens of an answer by default, and the limits of ``max_tokens``."""
@@ -51,7 +51,6 @@ _LONGEST_PART = 300
 _PARTS = 30
 _KEPT = "\n\t"  # of the text of a post
 _NOTES = 80  # tokens reserved for the last line, which explains how to get the rest
-_ABOUT_QUERY = r"Words, and formulas in LaTeX between dollars: 'Why does $\sum 1/n$ diverge?'"
 _INSTRUCTIONS = (
     "Searches {count:,} posts about mathematics by words and formulas. `search` lists docnos with file, line, title "
     "and one line of text; `read` gives one post by its docno, with its neighbors in the file if asked; `cite` gives "
@@ -76,6 +75,16 @@ def _cost(piece: str) -> int:
     return (len(piece) + 3) // 4 if piece.isspace() and piece != " " else int(piece != " ")
 
 
+def _end_within_tokens(text: str, most: int) -> str:
+    """Return as much of the end of a text, where a theorem has its claim, as has at most so many tokens."""
+    pieces = _PIECE.findall(text)
+    left = most - _cost("…") * (sum(map(_cost, pieces)) > most)
+    start = len(pieces)
+    while start and (left := left - _cost(pieces[start - 1])) >= 0:
+        start -= 1
+    return ("…" if start else "") + "".join(pieces[start:])
+
+
 def within_tokens(text: str, most: int) -> str:
     """Return as much of the beginning of a text as has at most so many tokens."""
     left = most
@@ -88,11 +97,7 @@ def within_tokens(text: str, most: int) -> str:
 
 
 class Tools:
-    """The tools' answers, as text.
-
-    Args:
-        engine: the engine to search.
-    """
+    """The tools' answers, as text."""
 
     def __init__(self, engine: SearchEngine) -> None:
         self.engine = engine
@@ -105,19 +110,18 @@ class Tools:
             yield self.engine.snapshot()
 
     def search(self, query: str, k: int, skip: int, weak: bool, chosen: Filter, tokens: int) -> str:
-        """List posts, the best first."""
         with self._one_at_a_time() as engine:
             suggestions = engine.suggestions(query)
             words = visible(str(suggestions))
             question = engine.question(suggestions.searched)
-            found = engine.shown(question, engine.found(question, skip + k, chosen=chosen, part=slice(skip, None)))
-            good = found if weak else found[is_good(found)]
+            results = engine.shown(question, engine.found(question, skip + k, chosen=chosen, part=slice(skip, None)))
+            good = results if weak else results[results["match"] >= GOOD]
             posts = engine.indexes.posts.get_many(good["docno"].tolist())
             rows = zip(good.to_dict("records"), posts, strict=True)
             entries = [_entry(rank, row, post) for rank, (row, post) in enumerate(rows, start=skip + 1)]
         words = f"[{within_tokens(words, tokens // 4)}]\n" if words else ""
         tokens -= count_tokens(words)
-        if len(good) < len(found):
+        if len(good) < len(results):
             note = "[The other posts may be no better than random ones; weak=true shows them.]"
             listed = _listed(entries, "posts", "", 0, skip, tokens, note) if entries else f"No good match. {note}"
         else:
@@ -125,11 +129,10 @@ class Tools:
         return words + listed
 
     def search_formula(self, latex: str, k: int, skip: int, chosen: Filter, tokens: int) -> str:
-        """List formulas, the most similar first."""
         with self._one_at_a_time() as engine:
-            found = engine.search_formula(latex, k=skip + k, **chosen._asdict())[skip:]
+            results = engine.search_formula(latex, k=skip + k, **chosen._asdict())[skip:]
             entries = []
-            for rank, row in enumerate(found.to_dict("records"), start=skip + 1):
+            for rank, row in enumerate(results.to_dict("records"), start=skip + 1):
                 place = f"   in {visible(row['post_id'])}  {_line(row['title'], _LONGEST_TITLE)}".rstrip()
                 latex = _line(row["latex"], _LONGEST_LINE)
                 changed = _line(substitution_text(row["substitution"]), _LONGEST_LINE)
@@ -143,9 +146,14 @@ class Tools:
             docno = _named(engine, docno)
             text = plain_text(engine.post(docno))
             if context:
-                around = _neighbors(engine, docno, context)
-                each = [(name, plain_text(engine.post(name))) for name in around]
-                text = "\n\n".join(f"[{visible(name)}{_place(engine.origins[name])}]\n{of}" for name, of in each)
+                own, around = engine.origins[docno], [docno]
+                if own.kind:  # it is of a file
+                    of_file = [name for name, origin in engine.origins.items() if origin[:2] == own[:2]]
+                    of_file.sort(key=lambda name: engine.origins[name].line)
+                    at = of_file.index(docno)
+                    around = of_file[max(at - context, 0) : at + context + 1]
+                posts = ((name, plain_text(engine.post(name))) for name in around)
+                text = "\n\n".join(f"[{visible(name)}{_place(engine.origins[name])}]\n{post}" for name, post in posts)
         text = visible(text, _KEPT)
         shown = within_tokens(text[start:], tokens - _NOTES)
         end = start + len(shown)
@@ -154,23 +162,22 @@ class Tools:
         return shown + (note if end < len(text) else "")
 
     def cite(self, docno: str, quotation: str, tokens: int) -> str:
-        """Give the exact source span of a quotation."""
         with self._one_at_a_time() as engine:
-            found = cited(engine, _named(engine, docno), quotation)
-        lines = f"line {found.first}" if found.first == found.last else f"lines {found.first}-{found.last}"
-        place = visible(f"{found.file}, {lines}" if found.first else f"{found.file} ({found.note})")
-        return within_tokens(f"{place}:\n{visible(found.text, _KEPT)}", tokens)
+            citation = cited(engine, _named(engine, docno), quotation)
+        file, first, last = citation.file, citation.first, citation.last
+        lines = f"line {first}" if first == last else f"lines {first}-{last}"
+        place = visible(f"{file}, {lines}" if first else f"{file} ({citation.note})")
+        return within_tokens(f"{place}:\n{visible(citation.text, _KEPT)}", tokens)
 
     def explain(self, query: str, docno: str, tokens: int) -> str:
-        """List the parts of a score, the greatest first."""
         with self._one_at_a_time() as engine:
-            found = engine.explain(query, _named(engine, docno))
-        lines = [f"{visible(docno)} has {found.score:.2f} points for this query, the sum of:"]
-        for part in found.parts.head(_PARTS).to_dict("records"):
+            explanation = engine.explain(query, _named(engine, docno))
+        lines = [f"{visible(docno)} has {explanation.score:.2f} points for this query, the sum of:"]
+        for part in explanation.parts.head(_PARTS).to_dict("records"):
             texts = dict.fromkeys(_line(part[side], _LONGEST_PART) for side in ("query", "document") if part[side])
             lines.append(f"{part['contribution']:8.2f}  {part['system']}, {part['part']}: {'  ~  '.join(texts)}")
         shown, last = _fitting(lines, tokens - _NOTES), ""
-        rest = found.parts[len(shown) - 1 :]
+        rest = explanation.parts[len(shown) - 1 :]
         if len(rest):
             last = f"\n{rest['contribution'].sum():8.2f}  {len(rest)} further parts"
         return "\n".join(shown) + last
@@ -185,28 +192,15 @@ def _named(engine: EngineSnapshot, given: str) -> str:
 
 def _entry(rank: int, row: Mapping[Any, Any], post: Document) -> str:
     """Write a result of a search: of a declaration the signature, of another post its title and best line."""
+    how_good = f"{'named, ' * row['named']}match {percent(row['match'])}"
     if not post.origin.file.endswith(".lean") or post.origin.kind in ("module", "file"):
         return (
-            f"{rank}. {visible(row['docno'])}  ({_how_good(row)}{_place(post.origin)})\n"
+            f"{rank}. {visible(row['docno'])}  ({how_good}{_place(post.origin)})\n"
             f"   {_line(row['title'], _LONGEST_TITLE)}\n   {_line(row['snippet'], _LONGEST_LINE)}"
         )
     kind, _, *signature = visible(plain_text(post_from_html(post.html)).partition("\n")[0]).split(" ", 2)
-    head = f"{rank}. {visible(row['docno'])}  ({_how_good(row)}, line {post.origin.line})\n   {kind}"
+    head = f"{rank}. {visible(row['docno'])}  ({how_good}, line {post.origin.line})\n   {kind}"
     return f"{head} {_end_within_tokens(' '.join(signature), DECLARATION_TOKENS - count_tokens(head))}".rstrip()
-
-
-def _end_within_tokens(text: str, most: int) -> str:
-    """Return as much of the end of a text, where a theorem has its claim, as has at most so many tokens."""
-    pieces = _PIECE.findall(text)
-    left = most - _cost("…") * (sum(map(_cost, pieces)) > most)
-    start = len(pieces)
-    while start and (left := left - _cost(pieces[start - 1])) >= 0:
-        start -= 1
-    return ("…" if start else "") + "".join(pieces[start:])
-
-
-def _how_good(row: Mapping[Any, Any]) -> str:
-    return f"{'named, ' * row['named']}match {percent(row['match'])}"
 
 
 def _place(origin: Origin) -> str:
@@ -216,17 +210,6 @@ def _place(origin: Origin) -> str:
     where = visible(f"{origin.file}:{origin.line}" if origin.line else origin.file)
     kind = "" if origin.kind == "file" else f", {visible(origin.kind)}"
     return f", {where}{kind}" + (f", in {_line(origin.section, _LONGEST_TITLE)}" if origin.section else "")
-
-
-def _neighbors(engine: EngineSnapshot, docno: str, context: int) -> list[str]:
-    """List a post and so many before and after it in its file, in the order of the file."""
-    own = engine.origins[docno]
-    if not own.kind:
-        return [docno]
-    of_file = [name for name, origin in engine.origins.items() if origin[:2] == own[:2]]
-    of_file.sort(key=lambda name: engine.origins[name].line)
-    at = of_file.index(docno)
-    return of_file[max(at - context, 0) : at + context + 1]
 
 
 def _fitting(entries: Sequence[str], tokens: int) -> list[str]:
@@ -254,16 +237,12 @@ def _listed(
 
 
 def _line(text: str, longest: int) -> str:
-    """Write a text in one line, cut where it is too long."""
     line = visible(" ".join(text.split()))
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 def make_server(engine: SearchEngine) -> "MCPServer[Any]":
-    """Make the server.
-
-    Args:
-        engine: the engine to search; it may change while it is served.
+    """Make the server of an engine, which may change while it is served.
 
     Raises:
         MissingExtraError: the extra ``mcp`` is not installed. NotBuiltError: there is no engine.
@@ -274,10 +253,9 @@ def make_server(engine: SearchEngine) -> "MCPServer[Any]":
     from pydantic import ValidationError
 
     class Server(MCPServer[Any]):
-        """A server that names the fault of arguments in one line."""
+        """A server that names the fault of a call in one line."""
 
         async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
-            """Call a tool."""
             known = {tool.name: tool for tool in self._tool_manager.list_tools()}
             if name not in known:
                 raise ToolError(f"There is no tool {name!r:.80}; the tools are {', '.join(sorted(known))}.")
@@ -287,23 +265,21 @@ def make_server(engine: SearchEngine) -> "MCPServer[Any]":
             try:
                 return await super().call_tool(name, arguments, context)
             except ToolError as error:
-                if isinstance(error.__cause__, ToolError):  # the message of a tool, without a prefix
-                    raise ToolError(str(error.__cause__)) from error.__cause__.__cause__
-                if not isinstance(error.__cause__, ValidationError):
-                    raise
-                faults = "; ".join(map(_fault, error.__cause__.errors(include_url=False)))
-                raise ToolError(f"{name}: {faults}") from error.__cause__.__cause__
+                cause = error.__cause__
+                if isinstance(cause, MathAMRError | OSError):
+                    raise ToolError(visible(_told(cause))) from cause
+                if isinstance(cause, ValidationError):
+                    faults = "; ".join(map(_fault, cause.errors(include_url=False)))
+                    raise ToolError(f"{name}: {faults}") from cause.__cause__
+                raise
 
     instructions = _INSTRUCTIONS.format(count=len(engine), tokens=TOKENS)
     server = Server("mathamr", version=__version__, instructions=instructions, log_level="WARNING")
-    tools = Tools(engine)
-    _offer_searching(server, tools)
-    _offer_reading(server, tools)
+    _offer(server, Tools(engine))
     return server
 
 
 def _fault(error: Mapping[str, Any]) -> str:
-    """Describe the fault of an argument."""
     name, limits = ".".join(map(str, error["loc"])), error.get("ctx", {})
     kind: str = error["type"]
     faults = {
@@ -314,27 +290,59 @@ def _fault(error: Mapping[str, Any]) -> str:
         "string_too_long": f"has more than {limits.get('max_length')} characters",
         "greater_than_equal": f"is less than {limits.get('ge')}",
         "less_than_equal": f"is more than {limits.get('le')}",
+        "int": "is not a whole number",
+        "bool": "is neither true nor false",
     }
-    other = {"int": "is not a whole number", "bool": "is neither true nor false"}.get(
-        kind.partition("_")[0], "cannot be read"
+    return f"{name} {faults.get(kind) or faults.get(kind.partition('_')[0], 'cannot be read')}"
+
+
+def _told(error: MathAMRError | OSError) -> str:
+    """Describe an error to an assistant, for whom the files of the engine are nothing."""
+    if isinstance(error, UnknownIdError):
+        return f"There is no post {listed(error.ids)}."
+    if isinstance(error, OSError):
+        return f"The engine cannot be read now ({error.strerror or type(error).__name__})."
+    if isinstance(error, UnavailableError):
+        return f"The engine cannot be read now: {error.reason}."
+    if isinstance(error, StoreError):
+        return "The engine cannot be read: `mathamr verify` names the reason."
+    return str(error)
+
+
+def _offer(server: "MCPServer[Any]", tools: Tools) -> None:
+    """Offer the tools, with a description of each and of its arguments for the assistant."""
+    from mcp_types import ToolAnnotations
+    from pydantic import Field
+
+    def text(description: str, longest: int = LONGEST_QUERY) -> Any:
+        return Field(min_length=1, max_length=longest, description=description)
+
+    def number(description: str, least: int, most: int | None = None) -> Any:
+        return Field(ge=least, le=most, description=description)
+
+    about_query = text(r"Words, and formulas in LaTeX between dollars: 'Why does $\sum 1/n$ diverge?'")
+    about_formula = text(r"One formula, in LaTeX or Unicode: '\int_0^1 x^2 dx', '∫x² dx'")
+    about_k = number("Maximum number of results", 1, MOST_RESULTS)
+    about_skip = number("Number of best results to skip", 0, MOST_SKIPPED)
+    about_weak = Field(description="Also list posts that are not a good match")
+    about_within, about_kind, about_since, about_until = (
+        Field(max_length=1_000, description=description)
+        for description in (
+            "Only posts of this folder or file, such as 'analysis/'",
+            "Only posts of this type, such as 'theorem'",
+            "Only posts changed on this day or later: '2026-03-01', '2026-03' or '2026'",
+            "Only posts changed on this day or earlier",
+        )
     )
-    return f"{name} {faults.get(kind, other)}"
+    about_docno = text("The id of a post, as search gives it", 1_000)
+    about_start = number("Character at which to start, to continue a long post", 0)
+    about_context = number("Number of posts before and after it in its file to include", 0, MOST_NEIGHBORS)
+    about_quotation = text("Words of the post, as shown by read or as in its file", LONGEST)
+    about_tokens = number("Maximum number of tokens of the answer", FEWEST_TOKENS, MOST_TOKENS)
+    harmless = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+    tool = server.tool(annotations=harmless, structured_output=False)
 
-
-def _offer_searching(server: "MCPServer[Any]", tools: Tools) -> None:
-    """Offer the tools that give ranked results."""
-    about_query = _text(_ABOUT_QUERY)
-    about_formula = _text(r"One formula, in LaTeX or Unicode: '\int_0^1 x^2 dx', '∫x² dx'")
-    about_k = _number("Maximum number of results", 1, MOST_RESULTS)
-    about_skip = _number("Number of best results to skip", 0, MOST_SKIPPED)
-    about_weak = _described("Also list posts that are not a good match")
-    about_within = _described("Only posts of this folder or file, such as 'analysis/'", 1_000)
-    about_kind = _described("Only posts of this type, such as 'theorem'", 1_000)
-    about_since = _described("Only posts changed on this day or later: '2026-03-01', '2026-03' or '2026'", 1_000)
-    about_until = _described("Only posts changed on this day or earlier", 1_000)
-    about_tokens = _number("Maximum number of tokens of the answer", FEWEST_TOKENS, MOST_TOKENS)
-
-    @server.tool(annotations=_harmless(), structured_output=False)
+    @tool
     def search(
         query: Annotated[str, about_query],
         k: Annotated[int, about_k] = 10,
@@ -353,10 +361,9 @@ def _offer_searching(server: "MCPServer[Any]", tools: Tools) -> None:
         **words and formulas of the query** are between asterisks; a declaration of Lean has its signature instead, of a
         long one the end. Posts no better than a random one are left out.
         """
-        with _faults_reported():
-            return tools.search(query, k, skip, weak, Filter(within, kind, since, until), max_tokens)
+        return tools.search(query, k, skip, weak, Filter(within, kind, since, until), max_tokens)
 
-    @server.tool(annotations=_harmless(), structured_output=False)
+    @tool
     def search_formula(
         latex: Annotated[str, about_formula],
         k: Annotated[int, about_k] = 10,
@@ -373,20 +380,9 @@ def _offer_searching(server: "MCPServer[Any]", tools: Tools) -> None:
         ?a^2+?b^2=?c^2; letters may have other names. Equal formulas come first, then renamed ones, instances, formulas
         that contain the given one, and similar ones.
         """
-        with _faults_reported():
-            return tools.search_formula(latex, k, skip, Filter(within, kind, since, until), max_tokens)
+        return tools.search_formula(latex, k, skip, Filter(within, kind, since, until), max_tokens)
 
-
-def _offer_reading(server: "MCPServer[Any]", tools: Tools) -> None:
-    """Offer the tools that are about one post."""
-    about_query = _text(_ABOUT_QUERY)
-    about_docno = _text("The id of a post, as search gives it", 1_000)
-    about_start = _number("Character at which to start, to continue a long post", 0)
-    about_context = _number("Number of posts before and after it in its file to include", 0, MOST_NEIGHBORS)
-    about_quotation = _text("Words of the post, as shown by read or as in its file", LONGEST)
-    about_tokens = _number("Maximum number of tokens of the answer", FEWEST_TOKENS, MOST_TOKENS)
-
-    @server.tool(annotations=_harmless(), structured_output=False)
+    @tool
     def explain(
         query: Annotated[str, about_query],
         docno: Annotated[str, about_docno],
@@ -396,10 +392,9 @@ def _offer_reading(server: "MCPServer[Any]", tools: Tools) -> None:
 
         Any post can be explained, whether the query finds it or not. The contributions add up to its points.
         """
-        with _faults_reported():
-            return tools.explain(query, docno, max_tokens)
+        return tools.explain(query, docno, max_tokens)
 
-    @server.tool(annotations=_harmless(), structured_output=False)
+    @tool
     def read(
         docno: Annotated[str, about_docno],
         start: Annotated[int, about_start] = 0,
@@ -410,10 +405,9 @@ def _offer_reading(server: "MCPServer[Any]", tools: Tools) -> None:
 
         With context, also returns that many posts before and after it from the same file, each under its docno.
         """
-        with _faults_reported():
-            return tools.read(docno, start, context, max_tokens)
+        return tools.read(docno, start, context, max_tokens)
 
-    @server.tool(annotations=_harmless(), structured_output=False)
+    @tool
     def cite(
         docno: Annotated[str, about_docno],
         quotation: Annotated[str, about_quotation],
@@ -425,71 +419,11 @@ def _offer_reading(server: "MCPServer[Any]", tools: Tools) -> None:
         the answer is an error with the closest sentence. If its file is gone or has changed, the answer is the post as
         it was indexed, with a note.
         """
-        with _faults_reported():
-            return tools.cite(docno, quotation, max_tokens)
-
-
-def _text(description: str, longest: int = LONGEST_QUERY) -> Any:
-    """Describe an argument that is text."""
-    from pydantic import Field
-
-    return Field(min_length=1, max_length=longest, description=description)
-
-
-def _number(description: str, least: int, most: int | None = None) -> Any:
-    """Describe an argument that is a whole number."""
-    from pydantic import Field
-
-    return Field(ge=least, le=most, description=description)
-
-
-def _described(description: str, longest: int | None = None) -> Any:
-    """Describe an argument that may be left out."""
-    from pydantic import Field
-
-    return Field(description=description) if longest is None else Field(max_length=longest, description=description)
-
-
-def _harmless() -> "ToolAnnotations":
-    """Declare that a tool changes nothing and calls no other service."""
-    from mcp_types import ToolAnnotations
-
-    return ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
-
-
-@contextmanager
-def _faults_reported() -> Iterator[None]:
-    """Turn the fault of a call into a result that names it."""
-    from mcp.server.mcpserver.exceptions import ToolError
-
-    try:
-        yield
-    except (MathAMRError, OSError) as error:
-        raise ToolError(visible(_told(error))) from error
-
-
-def _told(error: MathAMRError | OSError) -> str:
-    """Describe an error to an assistant, for whom the files of the engine are nothing."""
-    if isinstance(error, UnknownIdError):
-        return f"There is no post {listed(error.ids)}."
-    if isinstance(error, OSError):
-        return f"The engine cannot be read now ({error.strerror or type(error).__name__})."
-    if isinstance(error, UnavailableError):
-        return f"The engine cannot be read now: {error.reason}."
-    if isinstance(error, StoreError):
-        return "The engine cannot be read: `mathamr verify` names the reason."
-    return str(error)
+        return tools.cite(docno, quotation, max_tokens)
 
 
 def serve_tools(path: Path) -> None:
-    """Serve an engine over stdin and stdout until the client ends.
-
-    Args:
-        path: the engine.
-
-    Raises:
-        MissingExtraError: the extra ``mcp`` is not installed. NotBuiltError: there is no engine.
-    """
+    """Serve an engine over stdin and stdout until the client ends; raises what :func:`make_server` raises."""
     server = make_server(SearchEngine(path))
     import anyio
 

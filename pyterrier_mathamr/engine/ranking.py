@@ -21,17 +21,16 @@ index of vectors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import pyterrier as pt
 
-from pyterrier_mathamr._common.frames import best_places, empty_output, is_missing, ranking_frame
+from pyterrier_mathamr._common.frames import best_places, is_missing, ranking_frame
 from pyterrier_mathamr._common.parameters import COUNT, Rule
-from pyterrier_mathamr._common.transformers import Leaf, Retriever
+from pyterrier_mathamr._common.transformers import Leaf
 from pyterrier_mathamr.explain import Asked, Explanation, QueryRow, read_asked
 from pyterrier_mathamr.explain.explanation import Part
 from pyterrier_mathamr.formula.display.typesetting import text_of
@@ -42,7 +41,7 @@ from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
 from pyterrier_mathamr.index.backend import QueryBatch, batch_of
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import MathPost, PostFormula
-from pyterrier_mathamr.posts.topics import TOPIC_FORMS, distinct_queries, with_query
+from pyterrier_mathamr.posts.topics import TOPIC_FORMS
 from pyterrier_mathamr.sparse import BM25Index, TangentIndex
 from pyterrier_mathamr.sparse.bm25_search import QueryTokens, explain_tokens
 from pyterrier_mathamr.sparse.expressions import query_formula
@@ -55,10 +54,9 @@ from .posts import PostStore
 
 SCALE = 100.0
 """The score of a document that contains exactly the content of the query."""
-
-
 HALF = 400.0
 """B(Q_trees) of a query whose structures have half of their weight; half of ARQMath's questions have less than 100."""
+Floats = npt.NDArray[np.float64]
 
 
 class Weights(NamedTuple):
@@ -95,42 +93,29 @@ def fitted_weights(model: str) -> Weights:
     return _FITTED.get(model, Weights(0.5, 0.5, 0.7))
 
 
-Floats = npt.NDArray[np.float64]
-
-
 class ReadQuery(NamedTuple):
-    """A query that was read once and encoded once; every stage of a search gets it.
+    """A query that was read once and encoded once; every stage of a search gets it."""
 
-    Attributes:
-        post: the query.
-        row: the columns of the encoded query.
-        tokens: its tokens, for BM25.
-        vectors: its vectors, for MaxSim; empty if it has none.
-        weighed: its tokens with their weights in S, before `SCALE`.
-        bound: V(Q), 0 for a query without vectors.
-        graph: v / V(Q), the weight of MaxSim in S before `SCALE`; 0 without vectors.
-        named: the documents that the query names, int64, ascending.
-        statements: those that are statements, not sections, files or records.
-    """
+    post: MathPost  # the query
+    row: dict[str, Any]  # the columns of the encoded query
+    tokens: QueryTokens  # its tokens, for BM25
+    vectors: QueryBatch  # its vectors, for MaxSim; empty if it has none
+    weighed: QueryTokens  # its tokens with their weights in S, before `SCALE`
+    bound: float  # V(Q), 0 for a query without vectors
+    graph: float  # v / V(Q), the weight of MaxSim in S before `SCALE`; 0 without vectors
+    named: Rows  # the documents that the query names, int64, ascending
+    statements: Rows  # those that are statements, not sections, files or records
 
-    post: MathPost
-    row: dict[str, Any]
-    tokens: QueryTokens
-    vectors: QueryBatch
-    weighed: QueryTokens
-    bound: float
-    graph: float
-    named: Rows
-    statements: Rows
+    def blend(self, words: Floats, graph: Floats) -> Floats:
+        """Return the weighted sum of BM25 and MaxSim of documents, without what they have for their names."""
+        return SCALE * (words + self.graph * graph)
 
     def bonus(self, documents: Rows) -> Floats:
-        """Return what documents have more for their names, before `SCALE`: float64 ``[documents]``."""
-        bonus: Floats = np.isin(documents, self.named).astype(np.float64)
-        bonus += np.isin(documents, self.statements)
-        return bonus
+        """Return what documents have more for their names: float64 ``[documents]``."""
+        return SCALE * (np.isin(documents, self.named).astype(np.float64) + np.isin(documents, self.statements))
 
 
-class BlendedRetriever(Leaf, Retriever):
+class BlendedRetriever(Leaf, SparseRetriever):
     """Ranks by the weighted sum of BM25 and MaxSim, each divided by the most that the query can reach.
 
     Args:
@@ -153,6 +138,7 @@ class BlendedRetriever(Leaf, Retriever):
 
     checks: ClassVar[Mapping[str, Rule]] = {"num_results": COUNT, "candidates": COUNT}
     label = "BM25 + MathAMR+"
+    inputs, outputs = TOPIC_FORMS, ("docno", "score", "rank")
 
     def __init__(
         self,
@@ -170,51 +156,36 @@ class BlendedRetriever(Leaf, Retriever):
         self.bm25, self.vectors, self.graphs, self.model, self.posts = bm25, vectors, graphs, model, posts
         self.weights, self.candidates, self.num_results = Weights(*weights), candidates, num_results
 
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Search with each query.
-
-        Args:
-            inp: ``qid`` and ``query``, or ``title`` and ``body``.
-
-        Returns:
-            The columns of ``inp`` with ``query``, ``docno``, ``score`` and ``rank``.
-        """
-        with pt.validate.any(inp, context=self) as validation:
-            for columns in TOPIC_FORMS:
-                validation.query_frame(extra_columns=list(columns))
-        queries = with_query(distinct_queries(inp, ["docno", "score", "rank"]))
-        if queries.empty:
-            return empty_output(queries, ["docno", "score", "rank"])
+    def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
         bm25 = self.bm25.snapshot()
         posts = {str(row["qid"]): bm25.read_query(row) for row in queries.to_dict("records")}
         blank = [qid for qid, post in posts.items() if not post.text.strip()]
         warn_of_queries(blank, "blank queries", "Give each a text in `query`.")
-        found = [self.best(query, self.num_results) for query in self.read(posts)]
-        return ranking_frame(queries, found, docno=self.docnos)
+        rankings = [self.best(query, self.num_results) for query in self.read(posts)]
+        return ranking_frame(queries, rankings, docno=self.docnos)
 
     def read(self, posts: Mapping[str, MathPost]) -> list[ReadQuery]:
         """Encode queries, given by qid."""
         full = {qid: post for qid, post in posts.items() if post.text}
-        graphs = dict(zip(full, self.graphs.build(full), strict=True))
-        asked = [graphs.get(qid) or MathAMRGraph(EMPTY_AMR, id=qid) for qid in posts]
-        encoded = self.model.post_rows().of_queries(asked)
-        of_each = zip(posts.items(), asked, encoded, strict=True)
-        return [self._read(post, {"qid": qid, "query_graph": of, **row}) for (qid, post), of, row in of_each]
+        built = dict(zip(full, self.graphs.build(full), strict=True))
+        graphs = [built.get(qid) or MathAMRGraph(EMPTY_AMR, id=qid) for qid in posts]
+        encoded = self.model.post_rows().of_queries(graphs)
+        of_each = zip(posts.items(), graphs, encoded, strict=True)
+        return [self._read(post, {"qid": qid, "query_graph": graph, **row}) for (qid, post), graph, row in of_each]
 
     def of_row(self, row: Mapping[Any, Any]) -> ReadQuery:
         """Read a query that is the row of an encoded frame."""
         return self._read(self.bm25.snapshot().read_query(row), row)
 
     def _read(self, post: MathPost, row: Mapping[Any, Any]) -> ReadQuery:
-        tokens, qid = self.bm25.scorer().tokens_of(post), str(row["qid"])
-        given = {
-            name: {qid: value} for name, value in row.items() if name.startswith("query_") and not is_missing(value)
-        }
-        vectors = batch_of(given, self.vectors.snapshot())
+        qid = str(row["qid"])
+        encoded = {name: value for name, value in row.items() if name.startswith("query_") and not is_missing(value)}
+        vectors = batch_of({name: {qid: value} for name, value in encoded.items()}, self.vectors.snapshot())
         weights, documents = vectors.weights, vectors.document_weights
         bound = float(len(vectors.rows) if weights is None else weights.sum())
         bound += 0.0 if documents is None else float(documents.sum())
-        of_words, of_structures = (tokens.greatest(structures=only) for only in (False, True))
+        tokens = self.bm25.scorer().tokens_of(post)
+        of_words, of_structures = tokens.greatest(structures=False), tokens.greatest(structures=True)
         w, v, t = self.weights.of_query(of_structures)
         words, graph, structures = (
             float(weight / most) if most else 0.0 for weight, most in ((w, of_words), (v, bound), (t, of_structures))
@@ -241,47 +212,51 @@ class BlendedRetriever(Leaf, Retriever):
         """
         rows = self._bm25_rows()
         among = np.arange(len(rows)) if among is None else among
+
+        def first(places: Rows, scores: npt.NDArray[Any], most: int) -> Rows:
+            """Return which of some places in ``among`` have the best scores, ties by docno."""
+            order: Rows = best_places(scores, most, lambda some: self.docnos(among[places[some]]))
+            return order
+
         tokens = query.tokens if system == "bm25" else query.weighed
         words = tokens.scores()[rows[among]]
-
-        def docnos(places: Rows) -> list[str]:
-            return self.docnos(among[places])
-
         if system == "bm25":
-            having = np.flatnonzero(words > 0)
-            best = having[best_places(words[having], count, lambda places: docnos(having[places]))]
+            places = np.flatnonzero(words > 0)
+            best = places[first(places, words[places], count)]
             return among[best], words[best].astype(np.float64)
-        limit, none = self.candidates if system == "blend" else count, np.zeros(len(among), dtype=np.bool_)
-        bonus = query.bonus(among) if system == "blend" else np.zeros(len(among))
-        proposed = _proposed(words, limit, docnos) | (bonus > 0) if system == "blend" else none
+
+        # The candidates: the best by words, the named ones, and the best by MaxSim, as far as its bounds decide it.
+        limit = self.candidates if system == "blend" else count
+        bonus, proposed = np.zeros(len(among)), np.zeros(len(among), dtype=np.bool_)
+        if system == "blend":
+            least_words = max(_greatest(words, limit), 0.0)
+            proposed = words > least_words
+            tied = np.flatnonzero(words == least_words) if least_words else np.empty(0, dtype=np.int64)
+            proposed[tied[first(tied, words[tied], limit - int(proposed.sum()))]] = True
+            bonus = query.bonus(among)
+            proposed |= bonus > 0
         least = most = np.zeros(len(among))
-        possible = sure = none
+        possible = sure = np.zeros(len(among), dtype=np.bool_)
         if len(query.vectors):
-            least, most = (of[among] for of in self.vectors.snapshot().bounds(query.vectors, count))
+            least, most = (bounds[among] for bounds in self.vectors.snapshot().bounds(query.vectors, count))
             possible, sure = most >= _greatest(least, limit), least > _greatest(most, limit + 1)
 
-        def total(words: Floats, graph: Floats) -> Floats:
-            return graph if system == "mathamr" else self._sum(query, words, graph)
-
+        # Candidates that may be among the best: by the bounds of their scores, then by exact ones.
+        total = (lambda words, graph: graph) if system == "mathamr" else query.blend
         slack = 2.0**-22 * (1 + len(tokens.weights)) * words.astype(np.float64)  # of sums in float32
-        more = SCALE * bonus
-        lower, upper = total(words - slack, least) + more, total(words + slack, most) + more
+        lower, upper = total(words - slack, least) + bonus, total(words + slack, most) + bonus
         places = np.flatnonzero((proposed | possible) & (upper >= _greatest(lower[proposed | sure], count)))
         if not (proposed | sure)[places].all():  # whether some are candidates depends on their exact scores
-            open_ = np.flatnonzero(possible & ~sure)
-            exact = self._exact(query, among[open_])[1]
-            sure[open_[best_places(exact, limit - int(sure.sum()), lambda places: docnos(open_[places]))]] = True
+            unsure = np.flatnonzero(possible & ~sure)
+            sure[unsure[first(unsure, self._exact(query, among[unsure])[1], limit - int(sure.sum()))]] = True
             places = places[(proposed | sure)[places]]
-        scores = total(*self._exact(query, among[places])) + more[places]
-        best = places[order := best_places(scores, count, lambda some: docnos(places[some]))]
-        return among[best], scores[order]
+        scores = total(*self._exact(query, among[places])) + bonus[places]
+        order = first(places, scores, count)
+        return among[places[order]], scores[order]
 
     def score(self, query: ReadQuery, documents: Rows) -> Floats:
         """Score ``documents``, found or not, for ``query`` by the blend: float64 ``[documents]``."""
-        return self._sum(query, *self._exact(query, documents)) + SCALE * query.bonus(documents)
-
-    def _sum(self, query: ReadQuery, words: Floats, graph: Floats) -> Floats:
-        return SCALE * (words + query.graph * graph)
+        return query.blend(*self._exact(query, documents)) + query.bonus(documents)
 
     def _exact(self, query: ReadQuery, documents: Rows) -> tuple[Floats, Floats]:
         """Score documents by weighed BM25 and by MaxSim."""
@@ -299,7 +274,6 @@ class BlendedRetriever(Leaf, Retriever):
         return rows
 
     def docnos(self, documents: Rows) -> list[str]:
-        """Return the docnos of documents."""
         return self.bm25.snapshot().docnos(self._bm25_rows()[documents])
 
     def documents(self, docnos: Sequence[str]) -> Rows:
@@ -333,20 +307,14 @@ class BlendedRetriever(Leaf, Retriever):
         of_graph = self.vectors.scorer().explain(asked.row, asked.docno)
         blend = of_words.scaled(SCALE) + of_graph.scaled(SCALE * query.graph, "MathAMR+")
         [bonus] = query.bonus(self.documents([asked.docno])).tolist()
-        named = Part("names", "name", text_of(query.post), "document", asked.docno, contribution=SCALE * bonus)
+        named = Part("names", "name", text_of(query.post), "document", asked.docno, contribution=bonus)
         return blend.plus(named) if bonus else blend
 
 
 class SimilarFormulaRetriever(SparseRetriever):
     """Ranks formulas by the sum of their standard scores by Tangent and by formula vectors, as ``ZScoreFusion`` does.
 
-    Args:
-        tangent: the index of symbol pairs.
-        vectors: the index of formula vectors, which need not be built.
-        graphs: builds the graphs of formulas.
-        model: the model of the vectors.
-        candidates: formulas that each of the two proposes.
-        num_results: formulas for each query.
+    Each of the two proposes ``candidates`` formulas; ``vectors`` need not be built.
     """
 
     label = "Similar formulas"
@@ -369,11 +337,10 @@ class SimilarFormulaRetriever(SparseRetriever):
         self.candidates, self.num_results = candidates, num_results
 
     def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
-        """Search with at least one query, each in one row."""
-        found = [self.best(query_formula(row).latex) for row in queries.to_dict("records")]
-        ids = [docno for of in found for docno in of.docnos]
-        posts = [of.places[docno][0] for of in found for docno in of.docnos]
-        ranked = [(range(len(of.docnos)), of.scores) for of in found]
+        rankings = [self.best(query_formula(row).latex) for row in queries.to_dict("records")]
+        ids = [docno for formulas in rankings for docno in formulas.docnos]
+        posts = [formulas.places[docno][0] for formulas in rankings for docno in formulas.docnos]
+        ranked = [(range(len(formulas.docnos)), formulas.scores) for formulas in rankings]
         return ranking_frame(queries, ranked, docno=lambda _: ids, post_id=lambda _: posts)
 
     def best(self, latex: str) -> SimilarFormulas:
@@ -398,15 +365,6 @@ class SimilarFormulaRetriever(SparseRetriever):
         return SimilarFormulas(docnos, scores, {docno: (posts[docno], "") for docno in docnos})
 
 
-def _greatest(values: Floats, count: int) -> float:
+def _greatest(values: npt.NDArray[Any], count: int) -> float:
     """Return the value that is the ``count``-th greatest; minus infinity if there are fewer."""
     return float(np.partition(values, -count)[-count]) if len(values) >= count else -np.inf
-
-
-def _proposed(scores: npt.NDArray[Any], count: int, docnos: Callable[[Rows], list[str]]) -> npt.NDArray[np.bool_]:
-    """Return which documents are the best ``count`` with a positive score, ties by docno: bool ``[m]``."""
-    least = max(_greatest(scores, count), 0.0)
-    found: npt.NDArray[np.bool_] = scores > least
-    tied = np.flatnonzero(scores == least) if least else np.empty(0, dtype=np.int64)
-    found[tied[best_places(scores[tied], count - int(found.sum()), lambda places: docnos(tied[places]))]] = True
-    return found

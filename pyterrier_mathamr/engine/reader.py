@@ -16,7 +16,7 @@ from datetime import datetime
 from functools import cached_property, lru_cache, partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,74 +40,51 @@ from pyterrier_mathamr.posts.reading import report_unclosed
 from pyterrier_mathamr.posts.tex_input import NAME
 from pyterrier_mathamr.posts.topics import TOPIC_FORMS
 from pyterrier_mathamr.sparse.expressions import query_formula
-from pyterrier_mathamr.sparse.patterns import MatchedFormula, described, read_pattern
+from pyterrier_mathamr.sparse.patterns import described, read_pattern
 from pyterrier_mathamr.store import StoreError, signature, unreadable
 
-from .duplicates import LEAST, candidates, compared, fitted_to, only_in_one, similarities
-from .filters import EVERYTHING, Filter, file_of
-from .generations import EngineOptions, EngineRecord, Generations, none_here
+from .duplicates import FITTED, LEAST, candidates, compared, only_in_one, similarities
+from .generations import EngineOptions, EngineRecord, Generations, Indexes, none_here
 from .matches import GOOD, share_known
+from .origins import EVERYTHING, Filter, place_of
 from .posts import Records
 from .ranking import BlendedRetriever, ReadQuery, SimilarFormulaRetriever, fitted_weights
-from .report import ReadingReport, report_of
 from .snippets import Matcher, best_snippet, heading, marked_text
+from .sources import ReadingReport, report_of
 from .suggestions import Suggestions, similar_words, suggestions_for
-
-if TYPE_CHECKING:
-    from .generations import Indexes
-
 
 _SCORED = 5_000  # posts that pass a filter; if no more, each is scored
 
 
 class FoundPosts(NamedTuple):
-    """Posts that a search has found, the best first.
+    """Posts that a search has found, the best first."""
 
-    Attributes:
-        docnos: their docnos.
-        scores: float64, by the system that has found them.
-        matches: float64, how good a match each is; see :meth:`EngineReader.search`.
-        named: bool, whether the query is the name of each.
-        ranking: the docnos of all found posts, including these.
-    """
-
-    docnos: list[str]
-    scores: npt.NDArray[np.float64]
-    matches: npt.NDArray[np.float64]
-    named: npt.NDArray[np.bool_]
-    ranking: list[str]
+    docnos: list[str]  # their docnos
+    scores: npt.NDArray[np.float64]  # float64, by the system that has found them
+    matches: npt.NDArray[np.float64]  # float64, how good a match each is; see :meth:`EngineReader.search`
+    named: npt.NDArray[np.bool_]  # bool, whether the query is the name of each
+    ranking: list[str]  # the docnos of all found posts, including these
 
     def shown(self, weak: bool, count: int | None = None) -> FoundPosts:
         """Return the good matches among the first ``count``, or also the weak ones."""
-        places = np.flatnonzero((self.matches[:count] >= GOOD) | weak)
-        docnos = [self.docnos[place] for place in places.tolist()]
-        return FoundPosts(docnos, self.scores[places], self.matches[places], self.named[places], self.ranking)
+        kept = np.flatnonzero((self.matches[:count] >= GOOD) | weak)
+        docnos = [self.docnos[place] for place in kept.tolist()]
+        return FoundPosts(docnos, self.scores[kept], self.matches[kept], self.named[kept], self.ranking)
 
 
 class FoundFormula(NamedTuple):
-    """A formula that a search has found.
-
-    Attributes:
-        id: its id.
-        score: as :meth:`EngineReader.search_formula` returns it.
-        latex: the formula.
-        tier: how it matches.
-        matched: which part, in LaTeX.
-        part: shape and key of the part; ``None`` if it is all of the formula, or the formula is only similar.
-        substitution: the values of the letters and wildcards of the query.
-        document: the post that it is in.
-        post: the same, read.
-    """
+    """A formula that a search has found."""
 
     id: str
-    score: float
+    score: float  # as `search_formula` returns it
     latex: str
-    tier: str
-    matched: str
+    tier: str  # how it matches
+    matched: str  # which part, in LaTeX
+    # shape and key of the part; `None` if it is all of the formula, or the formula is only similar
     part: tuple[int, int] | None
-    substitution: dict[str, str]
-    document: Document
-    post: MathPost
+    substitution: dict[str, str]  # the values of the letters and wildcards of the query
+    document: Document  # the post that it is in
+    post: MathPost  # the same, read
 
 
 class EngineReader(Counted):
@@ -144,10 +121,6 @@ class EngineReader(Counted):
         [document] = self.snapshot().indexes.posts.get_many([docno])
         return post_from_html(document.html, document.title)
 
-    def titles_and_bodies(self, docnos: Sequence[str]) -> list[tuple[MathPost, MathPost]]:
-        """Return the title and the body of each of some posts."""
-        return [self.posts_of(document) for document in self.snapshot().indexes.posts.get_many(docnos)]
-
     def headings(self, documents: Sequence[Document]) -> list[MathPost]:
         """Return what posts are called: of an answer without a title, that of its question after ``Answer to:``."""
         return list(map(heading, self.snapshot().indexes.posts.titled(documents)))
@@ -161,13 +134,6 @@ class EngineReader(Counted):
         graph: MathAMRGraph = built["graph"]
         return graph
 
-    text_of = staticmethod(text_of)
-
-    @staticmethod
-    def posts_of(document: Document) -> tuple[MathPost, MathPost]:
-        """Read the title and the body of a post."""
-        return post_from_html(document.title), post_from_html(document.html)
-
     def read_query(self, query: str) -> MathPost:
         """Read a query as the engine's posts are read, with their macros."""
         at = self.snapshot()
@@ -180,14 +146,13 @@ class EngineReader(Counted):
         return pd.DataFrame([["1", text_of(post)]], columns=["qid", "query"])
 
     def question(self, query: str | MathPost) -> ReadQuery:
-        """Read a query and encode it, once for all its uses."""
+        """Read a query, a text or the one that :meth:`suggestions` searches, and encode it, once for all its uses."""
         at = self.snapshot()
         with reported_once():
-            post = report_unclosed(QUESTION, query if isinstance(query, MathPost) else at.read_query(query))
+            post = report_unclosed(QUESTION, at.suggestions(query).searched if isinstance(query, str) else query)
             macros = definitions(formula.latex for formula in post.formulas)
             for formula in post.formulas:  # a model that reads no trees would not tell
                 report_unknown_commands(QUESTION, formula.latex, trees_of_posts(formula.latex, macros))
-            post = at.suggestions(post).searched
             [read] = at.blend().read({QUESTION: replace(post, text=post.text.replace("\n", " "))})
         return read
 
@@ -279,22 +244,17 @@ class EngineReader(Counted):
             among = np.sort(retriever.documents(chosen.chosen(at.origins)))
             if len(among) <= _SCORED:
                 retriever.candidates = max(len(among), 1)
-        posts, scores = retriever.best(query, k, system, among)
-        blended = scores[part] if system == "blend" else retriever.score(query, posts[part])
-        ranking = retriever.docnos(posts)
-        named = np.isin(posts[part], query.named)
-        return FoundPosts(ranking[part], scores[part], at.matches(query, blended), named, ranking)
+        documents, scores = retriever.best(query, k, system, among)
+        ranking, documents, scores = retriever.docnos(documents), documents[part], scores[part]
+        blended = scores if system == "blend" else retriever.score(query, documents)
+        named = np.isin(documents, query.named)
+        return FoundPosts(ranking[part], scores, at.matches(query, blended), named, ranking)
 
     def matches(self, query: ReadQuery, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Convert the blend's ``scores`` for ``query`` to match values; see :meth:`search`."""
         at = self.snapshot()
-        known = share_known(query, len(at))
+        known = share_known(query, len(at.indexes.posts))
         return at.record.unrelated.match(query.post, known * scores) if known else np.zeros(len(scores))
-
-    def system(self, name: str, *, num_results: int = 1000) -> pt.Transformer:
-        """Return the retriever ``name`` (``blend``, ``bm25`` or ``mathamr``) of at most ``num_results`` posts."""
-        retriever = {"blend": self.retriever, "bm25": self.bm25, "mathamr": self.mathamr}[name]
-        return retriever(num_results=num_results)
 
     def shown(self, query: ReadQuery, found: FoundPosts) -> pd.DataFrame:
         """Make the table of the posts ``found`` for ``query``, with titles, snippets and places; see :meth:`search`."""
@@ -337,26 +297,17 @@ class EngineReader(Counted):
             ConfigError: no post is in the folder or of the type, or a date is invalid.
         """
         COUNT.check("k", k)
-        found = self.found_formulas(latex, k, Filter(within, kind, since, until))
+        at = self.snapshot()
+        formulas = list(islice(at._ranked_formulas(latex, k, Filter(within, kind, since, until)), k))
         columns = ["docno", "post_id", "score", "latex", "tier", "matched", "substitution"]
-        rows = [(of.id, of.document.docno, of.score, of.latex, of.tier, of.matched, of.substitution) for of in found]
-        documents = [of.document for of in found]
-        titles = list(map(text_of, self.snapshot().headings(documents)))
+        rows = [(of.id, of.document.docno, of.score, of.latex, of.tier, of.matched, of.substitution) for of in formulas]
+        documents = [formula.document for formula in formulas]
+        titles = list(map(text_of, at.headings(documents)))
         places = _columns(documents, "file", "line", "section")
         return pd.DataFrame(rows, columns=columns).assign(title=titles, **places)
 
-    def found_formulas(self, latex: str, k: int, chosen: Filter = EVERYTHING) -> list[FoundFormula]:
-        """Find formulas of posts that pass a filter, each only once in a post; see :meth:`search_formula`.
-
-        Args:
-            latex: the formula, with ``?a`` for wildcards.
-            k: the most formulas.
-            chosen: the filter of their posts; by default all pass.
-        """
-        return list(islice(self._ranked_formulas(latex, k, chosen), k))
-
     def formulas_by_post(self, latex: str, k: int, chosen: Filter = EVERYTHING) -> list[list[FoundFormula]]:
-        """Group the formulas that :meth:`found_formulas` ranks by post.
+        """Group the formulas that :meth:`search_formula` ranks by post.
 
         Args:
             latex: the formula.
@@ -368,43 +319,47 @@ class EngineReader(Counted):
             these.
         """
         posts: dict[str, list[FoundFormula]] = {}
-        for of in self._ranked_formulas(latex, k, chosen):
-            if of.document.docno not in posts and len(posts) == k:
+        for formula in self._ranked_formulas(latex, k, chosen):
+            if formula.document.docno not in posts and len(posts) == k:
                 break
-            posts.setdefault(of.document.docno, []).append(of)
+            posts.setdefault(formula.document.docno, []).append(formula)
         return list(posts.values())
 
     def _ranked_formulas(self, latex: str, k: int, chosen: Filter) -> Iterator[FoundFormula]:
-        """Yield formulas, the best first, reading about ``k`` at a time."""
+        """Yield formulas of posts that pass a filter, the best first, reading ``k`` at a time; each once in a post."""
         at = self.snapshot()
-        asked = at.macros.formula(query_formula({"latex": latex}).latex)
+        indexes = at.indexes
         among = None if chosen == EVERYTHING else set(chosen.chosen(at.origins))
-        if not at.indexes.tangent.built():
-            return iter(())
-        pattern, similar = read_pattern(asked), at._similar_formulas().best(with_wildcards(asked))
-        matches = at.indexes.patterns.retriever(num_results=10 * k).find(pattern, similar)
-        best = islice(matches, 1000 * k)
-        return at._distinct((match for match in best if among is None or match.post_id in among), k)
-
-    def _distinct(self, matches: Iterator[MatchedFormula], k: int) -> Iterator[FoundFormula]:
-        """Read formulas, ``k`` at a time; one that a post repeats is listed once."""
-        indexes = self.snapshot().indexes
+        if not indexes.tangent.built():
+            return
+        asked = at.macros.formula(query_formula({"latex": latex}).latex)
+        similar = at._similar_formulas().best(with_wildcards(asked))
+        matches = islice(indexes.patterns.retriever(num_results=10 * k).find(read_pattern(asked), similar), 1000 * k)
+        passing = (match for match in matches if among is None or match.post_id in among)
         terms = indexes.patterns.snapshot().terms
-        read: dict[str, tuple[Document, MathPost]] = {}
+        posts: dict[str, tuple[Document, MathPost]] = {}
         seen: set[tuple[str, str]] = set()
-        while some := list(islice(matches, k)):
-            new = [docno for docno in dict.fromkeys(match.post_id for match in some) if docno not in read]
-            for post in indexes.posts.get_many(new):
-                read[post.docno] = post, post_from_html(post.html, post.title)
+        while some := list(islice(passing, k)):
+            new = [docno for docno in dict.fromkeys(match.post_id for match in some) if docno not in posts]
+            for document in indexes.posts.get_many(new):
+                posts[document.docno] = document, post_from_html(document.html, document.title)
             for match in some:
-                document, post_read = read[match.post_id]
-                own = next((formula.latex for formula in post_read.formulas if formula.id == match.docno), "")
-                if (match.post_id, own) not in seen:
-                    seen.add((match.post_id, own))
+                document, post = posts[match.post_id]
+                own_latex = next((formula.latex for formula in post.formulas if formula.id == match.docno), "")
+                if (match.post_id, own_latex) not in seen:
+                    seen.add((match.post_id, own_latex))
                     part = terms.identity(match.match.term) if match.match and match.cover < 1 else None
-                    what, values = described(terms, match.match)
+                    matched, substitution = described(terms, match.match)
                     yield FoundFormula(
-                        match.docno, match.score, own, match.tier.words, what, part, values, document, post_read
+                        match.docno,
+                        match.score,
+                        own_latex,
+                        match.tier.words,
+                        matched,
+                        part,
+                        substitution,
+                        document,
+                        post,
                     )
 
     def duplicates(self, k: int = 100, *, similarity: float = LEAST, within: str = "", kind: str = "") -> pd.DataFrame:
@@ -428,13 +383,14 @@ class EngineReader(Counted):
         FRACTION.check("similarity", similarity)
         at = self.snapshot()
         pairs = candidates(at, Filter(within, kind).chosen(at.origins))
-        found = similarities(compared(at, pairs), fitted_to(at.options.model)) if pairs else np.empty(0)
+        weights = FITTED.get(at.options.model, FITTED["mathamr-plus-mini"])
+        likeness = similarities(compared(at, pairs), weights) if pairs else np.empty(0)
         rows = []
-        for place in np.argsort(-found, kind="stable")[:k]:
-            if found[place] >= similarity:
-                posts = at.indexes.posts.get_many(pairs[place])
+        for number in np.argsort(-likeness, kind="stable")[:k]:
+            if likeness[number] >= similarity:
+                posts = at.indexes.posts.get_many(pairs[number])
                 titles = map(text_of, at.headings(posts))
-                rows.append((*pairs[place], float(found[place]), *titles, *only_in_one(*posts)))
+                rows.append((*pairs[number], float(likeness[number]), *titles, *only_in_one(*posts)))
         names = ["docno_a", "docno_b", "similarity", "title_a", "title_b", "only_a", "only_b"]
         return pd.DataFrame(rows, columns=names)
 
@@ -498,18 +454,6 @@ class EngineReader(Counted):
         return SimilarFormulaRetriever(*indexes, graphs, model, candidates=candidates)
 
 
-def is_good(table: pd.DataFrame) -> pd.Series[bool]:
-    """Return which of the posts that were found are good matches."""
-    return table["match"] >= GOOD
-
-
-def place_of(document: Document) -> dict[str, Any]:
-    """Return the file, line, section and type of a post; blank for a record. The line is 0 for a whole file."""
-    origin = document.origin if document.origin.kind else Origin()
-    file = file_of(document.docno) if origin.kind else ""
-    return {"file": file, "line": origin.line, "section": origin.section, "kind": origin.kind}
-
-
 def _columns(documents: Sequence[Document], *names: str) -> dict[str, list[Any]]:
     places = [place_of(document) for document in documents]
     return {name: [place[name] for place in places] for name in names}
@@ -571,25 +515,27 @@ class EngineSnapshot(EngineReader):
     @cached_property
     def macros(self) -> FolderMacros:
         """The macros of all sources, as far as their definitions agree."""
-        found = FolderMacros()
+        known = FolderMacros()
         for root, macros in self.record.macros.items():
-            found.add(root, macros)
-        return found
+            known.add(root, macros)
+        return known
 
-    @cached_property
+    @property
     def origins(self) -> dict[str, Origin]:
         """Where each post was read, by docno."""
-        return {docno: origin for docno, (origin, _) in self._headers.items()}
+        return self._headers[0]
 
-    @cached_property
+    @property
     def threads(self) -> dict[str, str]:
         """The thread of each post: the post that it answers, or itself."""
-        return {docno: thread for docno, (_, thread) in self._headers.items()}
+        return self._headers[1]
 
     @cached_property
-    def _headers(self) -> dict[str, tuple[Origin, str]]:
-        posts = self.indexes.posts
-        return {post.docno: (post.origin, post.parent or post.docno) for post in posts}
+    def _headers(self) -> tuple[dict[str, Origin], dict[str, str]]:
+        origins, threads = dict[str, Origin](), dict[str, str]()
+        for post in self.indexes.posts:
+            origins[post.docno], threads[post.docno] = post.origin, post.parent or post.docno
+        return origins, threads
 
     def blend(self) -> BlendedRetriever:
         """Return the retriever of queries in which macros are written out."""
@@ -606,12 +552,7 @@ class EngineSnapshot(EngineReader):
 
 
 class MacroWriter(Leaf, Transformer):
-    """Writes out the notes' macros in the formulas of queries; texts without any pass unchanged.
-
-    Args:
-        macros: of the notes.
-        bare_formulas: read formulas without delimiters, too.
-    """
+    """Writes out the notes' macros in the formulas of queries; texts without any pass unchanged."""
 
     label = "notes' macros"
 
@@ -620,20 +561,18 @@ class MacroWriter(Leaf, Transformer):
         self.macros, self.bare_formulas = macros, bare_formulas
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Write out the macros in the columns of the texts of queries."""
-        write = {"latex": self.macros.formula} | dict.fromkeys(chain.from_iterable(TOPIC_FORMS), self._text)
-        columns = {
-            name: [write[name](text) if self._has_macros(text) else text for text in inp[name]]
-            for name in inp.columns
-            if name in write
-        }
-        return with_objects(inp, **columns)
+        names = self.macros.macros.keys()
 
-    def _has_macros(self, text: Any) -> bool:
-        return isinstance(text, str) and not self.macros.macros.keys().isdisjoint(NAME.findall(text))
+        def written(column: str, text: Any) -> Any:
+            if not isinstance(text, str) or names.isdisjoint(NAME.findall(text)):
+                return text
+            if column == "latex":
+                return self.macros.formula(text)
+            post = post_from_any(text, bare_formulas=self.bare_formulas)
+            return typed_text(post.with_macros(self.macros.formula))
 
-    def _text(self, query: str) -> str:
-        return typed_text(post_from_any(query, bare_formulas=self.bare_formulas).with_macros(self.macros.formula))
+        columns = {"latex", *chain.from_iterable(TOPIC_FORMS)}.intersection(inp.columns)
+        return with_objects(inp, **{name: [written(name, text) for text in inp[name]] for name in columns})
 
 
 def blended(indexes: Indexes, options: EngineOptions, *, named: bool = True, **how: int) -> BlendedRetriever:

@@ -6,45 +6,36 @@ import hashlib
 import json
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
 from pyterrier_mathamr._common.feedback import explain_problem, reported_once
 from pyterrier_mathamr.amr import get_parser
 from pyterrier_mathamr.graph.parallel import processes_for
 from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
 from pyterrier_mathamr.model.saving import lasting_name
-from pyterrier_mathamr.posts import (
-    Document,
-    DocumentError,
-    ReadingOptions,
-    Source,
-    SourceMacros,
-    accepted_posts,
-    source_root,
-)
+from pyterrier_mathamr.posts import Document, DocumentError, ReadingOptions, Source, SourceMacros
 from pyterrier_mathamr.store import (
     PACKAGE,
     DuplicateIdError,
     SharedArtifact,
     StoreError,
     UnknownIdError,
+    replace_file,
     signature,
     writer_lock,
 )
 
 from .building import build_indexes, readers, remove_known, remove_posts
-from .generations import ENGINE, EngineOptions, EngineRecord, Generations, Indexes
+from .generations import ENGINE, REMOVED, EngineOptions, EngineRecord, Generations, Indexes
 from .matches import unrelated_scores
-from .posts import PostStore, distinct_formulas
+from .posts import PostStore, distinct_formulas, having
 from .reader import EngineReader, EngineSnapshot, blended
-from .updates import Update, answers_to, documents_of, names_of, read_changes, separate, tombstones_of, with_prefixes
+from .sources import Update, answers_to, named_sources, read_changes, read_posts, tombstones_of, without_tombstones
 
 _COMPACTED = 0.2
 """The share of deleted rows from which a change rewrites a part of an index."""
@@ -160,11 +151,12 @@ class SearchEngine(EngineReader, SharedArtifact):
         options = EngineOptions("", "", parser, reading)  # of a model that is chosen when the posts are counted
         if not callable(model):
             options = _with_model(options, model)
-        sources = separate(posts)
-        prefixes = with_prefixes(sources, {})
+        sources, prefixes = named_sources(posts, {})
         defined: SourceMacros = {}
-        read = _accepted(sources, prefixes, reading, defined, verbose)
-        documents = _some(distinct_formulas(read, lambda ids: [False] * len(ids)))
+        documents = distinct_formulas(read_posts(sources, reading, defined, verbose), lambda ids: [False] * len(ids))
+        if (first := next(documents, None)) is None:
+            raise DocumentError("posts", "there are none")
+        documents = chain([first], documents)
         with writer_lock(engine.path.absolute()), readers(documents, parser, workers) as (documents, executor):
             if fresh:
                 engine._generations.discard()
@@ -180,16 +172,12 @@ class SearchEngine(EngineReader, SharedArtifact):
             encoder = MathAMR.from_pretrained(options.model)
             build_indexes(indexes, encoder, parser, mode="create", executor=executor, verbose=verbose)
             unrelated = unrelated_scores(indexes, blended(indexes, options, named=False), options.model)
-            engine._generations.publish(generation, options, prefixes, unrelated, defined)
+            engine._generations.publish(generation, EngineRecord("", {}, options, prefixes, unrelated, {}, defined))
         return engine
 
     @reported_once()
     def update(
-        self,
-        posts: Source | Sequence[str | Path] | None = None,
-        *,
-        workers: int | None = 1,
-        verbose: bool = False,
+        self, posts: Source | Sequence[str | Path] | None = None, *, workers: int | None = 1, verbose: bool = False
     ) -> Update:
         """Bring the engine up to date with its sources, in one step; meanwhile searches see the old posts.
 
@@ -217,42 +205,43 @@ class SearchEngine(EngineReader, SharedArtifact):
             print(engine.update([{"id": "cube", "text": "Solve $x^3 = 1$."}]))  # 1 new, 0 changed, …
         """
         _name_report(self.path)
-        with self._locked(), self._incoming() as incoming:
-            now = self.snapshot()
-            known = now.record.sources
+        with self._locked() as old, self._incoming() as incoming:
+            known = old.record.sources
             if posts is None and not known:
-                raise DocumentError(
-                    str(self.path), "it was not built from folders or files; give the sources to compare it with"
-                )
-            sources = separate(list(known) if posts is None else posts)
-            prefixes = with_prefixes(sources, dict(known))
+                reason = "it was not built from folders or files; give the sources to compare it with"
+                raise DocumentError(str(self.path), reason)
+            sources, prefixes = named_sources(list(known) if posts is None else posts, known)
             read: SourceMacros = {}
             changes = read_changes(
-                now.indexes.posts,
+                old.indexes.posts,
                 sources,
-                prefixes,
                 [root for root in known if root not in prefixes],
-                now.record.tombstones,
+                old.record.tombstones,
                 incoming,
-                reading=now.options.reading,
+                reading=old.options.reading,
                 macros=read,
                 verbose=verbose,
             )
-            macros = {root: of for root, of in now.record.macros.items() if root in {"", *prefixes}} | read
-
-            def make(old: EngineSnapshot, indexes: Indexes) -> None:
-                answers = self._remove(old, indexes, changes.removed, changes.moved)
-                moved, written = documents_of(changes, old.indexes.posts, incoming)
-                answers = sorted({*answers}.difference(changes.moved))  # moved ones are written with their place
-                distinct = distinct_formulas(written, indexes.has_formulas)
-                documents = chain(moved, old.indexes.posts.stream(answers), distinct)
-                if names := [*changes.moved, *answers, *changes.written]:
-                    self._store(indexes, names, documents, old.options, workers, verbose)
-
-            if changes.removed or changes.moved or changes.written or _differ(macros, now.record.macros):
-                change = ["update", now.identity, changes.removed, changes.moved, incoming.fingerprint(), macros]
-                self._change(change, lambda _: None, make, sources=prefixes, written=changes.written, macros=macros)
-            return changes.found
+            before = old.record.macros
+            macros = {root: defined for root, defined in before.items() if root in {"", *prefixes}} | read
+            same_macros = all(macros.get(root, {}) == before.get(root, {}) for root in {*macros, *before})
+            if same_macros and not (changes.removed or changes.moved or changes.written):
+                return changes.counts
+            digest = _digest("update", old.identity, changes.removed, changes.moved, incoming.fingerprint(), macros)
+            indexes = Indexes.of(self._generations.copy(old.record, digest))
+            answers = self._remove(old, indexes, changes.removed, changes.moved)
+            answers = sorted({*answers}.difference(changes.moved))  # moved ones are written with their place
+            stored = old.indexes.posts
+            pairs = zip(stored.stream(changes.moved), incoming.stream(changes.moved), strict=True)
+            moved = (was._replace(origin=now.origin, entry=now.entry, digest=now.digest) for was, now in pairs)
+            written = distinct_formulas(incoming.stream(changes.written), indexes.has_formulas)
+            if docnos := [*changes.moved, *answers, *changes.written]:
+                documents = chain(moved, stored.stream(answers), written)
+                self._store(indexes, docnos, documents, old.options, workers, verbose)
+            tombstones = without_tombstones(old.record.tombstones, changes.written)
+            record = replace(old.record, sources=prefixes, macros=macros, tombstones=tombstones, change=digest)
+            self._publish(old, indexes, record)
+            return changes.counts
 
     @reported_once()
     def add(self, posts: Source | Sequence[str | Path], *, workers: int | None = 1, verbose: bool = False) -> None:
@@ -270,24 +259,22 @@ class SearchEngine(EngineReader, SharedArtifact):
             DuplicateIdError: some exist already; none was added. Delete them first to replace them.
         """
         _name_report(self.path)
-        with self._locked(), self._incoming() as incoming:
-            now = self.snapshot()
-            sources = separate(posts)
-            prefixes = with_prefixes(sources, dict(now.record.sources))
+        with self._locked() as old, self._incoming() as incoming:
+            sources, prefixes = named_sources(posts, old.record.sources)
             read: SourceMacros = {}
-            incoming.write(_accepted(sources, prefixes, now.options.reading, read, verbose), "create")
-            added = list(incoming.snapshot())
-
-            def check(old: EngineSnapshot) -> None:
-                if (known := old.indexes.posts.snapshot().look_up(added) >= 0).any():
-                    raise DuplicateIdError(self.path, [added[i] for i in np.flatnonzero(known)])
-
-            def make(old: EngineSnapshot, indexes: Indexes) -> None:
-                distinct = distinct_formulas(incoming, indexes.has_formulas)
-                self._store(indexes, added, distinct, old.options, workers, verbose)
-
-            change, macros = ["add", incoming.fingerprint()], now.record.macros | read
-            self._change(change, check, make, sources=prefixes, written=added, macros=macros)
+            incoming.write(read_posts(sources, old.options.reading, read, verbose), "create")
+            docnos, digest = list(incoming.snapshot()), _digest("add", incoming.fingerprint())
+            if self._is_complete(old, digest):
+                return
+            if known := having(old.indexes.posts, docnos):
+                raise DuplicateIdError(self.path, known)
+            indexes = Indexes.of(self._generations.copy(old.record, digest))
+            documents = distinct_formulas(incoming, indexes.has_formulas)
+            self._store(indexes, docnos, documents, old.options, workers, verbose)
+            tombstones = without_tombstones(old.record.tombstones, docnos)
+            macros = {**old.record.macros, **read}
+            record = replace(old.record, sources=prefixes, macros=macros, tombstones=tombstones, change=digest)
+            self._publish(old, indexes, record)
 
     def delete(self, docnos: Iterable[str]) -> None:
         """Delete posts in one step. The same call completes a stopped one.
@@ -301,39 +288,19 @@ class SearchEngine(EngineReader, SharedArtifact):
             UnknownIdError: some do not exist; the error names them, and nothing is removed.
         """
         named = sorted({docnos} if isinstance(docnos, str) else set(map(str, docnos)))
-
-        def make(old: EngineSnapshot, indexes: Indexes) -> None:
-            if answers := self._remove(old, indexes, self._named(old, named)):
+        with self._locked() as old:
+            digest = _digest("delete", *named)
+            if self._is_complete(old, digest):
+                return
+            try:
+                deleted = old.indexes.posts.named(named)
+            except UnknownIdError as error:  # of the engine, for its user
+                raise UnknownIdError(self.path, error.ids) from error
+            indexes = Indexes.of(self._generations.copy(old.record, digest))
+            if answers := self._remove(old, indexes, deleted):
                 self._store(indexes, answers, old.indexes.posts.stream(answers), old.options, 1, False)
-
-        with self._locked():
-            self._change(
-                ["delete", *named],
-                lambda old: self._named(old, named),
-                make,
-                buried=lambda old: tombstones_of(old, self._named(old, named)),
-            )
-
-    def _remove(
-        self, old: EngineSnapshot, indexes: Indexes, docnos: Sequence[str], moved: Sequence[str] = ()
-    ) -> list[str]:
-        """Remove posts from all indexes, and moved ones from that of posts, unless a stopped run has.
-
-        Returns:
-            The answers to removed posts, which are removed, too: their graphs have the title of the question.
-        """
-        generation, answers = indexes.posts.path.parent, answers_to(old, docnos)
-        if not self._generations.removed(generation):
-            remove_posts(indexes, [*docnos, *answers])
-            remove_known(indexes.posts, moved)
-            self._generations.mark_removed(generation)
-        return answers
-
-    def _named(self, old: EngineSnapshot, names: Sequence[str]) -> list[str]:
-        try:
-            return old.indexes.posts.named(names)
-        except UnknownIdError as error:  # of the engine, for its user
-            raise UnknownIdError(self.path, error.ids) from error
+            tombstones = {**old.record.tombstones, **tombstones_of(old, deleted)}
+            self._publish(old, indexes, replace(old.record, tombstones=tombstones, change=digest))
 
     def compact(self) -> None:
         """Rewrite the indexes without deleted posts, so that no file of the engine has their text, in one step.
@@ -341,52 +308,50 @@ class SearchEngine(EngineReader, SharedArtifact):
         Updates and deletions do the same to each part of an index of which 20 % was deleted. The same call completes a
         stopped one.
         """
-        with self._locked():
+        with self._locked() as old:
             shutil.rmtree(self.path / _INCOMING, ignore_errors=True)  # of a process that was killed
-            self._change(["compact", self.snapshot().identity], lambda _: None, lambda _, indexes: indexes.compact())
+            digest = _digest("compact", old.identity)
+            indexes = Indexes.of(self._generations.copy(old.record, digest))
+            indexes.compact()
+            self._publish(old, indexes, replace(old.record, change=digest))
 
-    def _change(
-        self,
-        change: Sequence[Any],
-        check: Callable[[EngineSnapshot], object],
-        make: Callable[[EngineSnapshot, Indexes], None],
-        *,
-        sources: Mapping[str, str] | None = None,
-        written: Sequence[str] = (),
-        macros: SourceMacros | None = None,
-        buried: Callable[[EngineSnapshot], Mapping[str, Sequence[int]]] = lambda _: {},
-    ) -> None:
-        """Change a copy of the engine, and make it the engine.
+    @contextmanager
+    def _locked(self) -> Iterator[EngineSnapshot]:
+        """Lock the engine for a change; where there is none, nothing is made, not even the folder of a lock."""
+        self.snapshot()
+        with writer_lock(self.path.absolute()):
+            yield self.snapshot()
 
-        Args:
-            change: identifies the change.
-            check: raises an error if the state cannot be changed so.
-            make: changes the indexes of the copy; completes what a stopped run has begun.
-            sources: the folders and files that are followed from now on; by default the same.
-            written: docnos of posts that are written.
-            macros: the macros of all sources; by default the same.
-            buried: the tombstones of posts that are deleted.
+    @contextmanager
+    def _incoming(self) -> Iterator[PostStore]:
+        """Yield a store for the posts of an addition, which is removed in the end: they are read once and compared."""
+        folder = self.path / _INCOMING
+        shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
+        try:
+            yield PostStore(folder / "posts")
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _is_complete(self, old: EngineSnapshot, digest: str) -> bool:
+        """Return whether a process made the change, and was killed before it could report it."""
+        complete = digest == old.record.change and (self.path.absolute(), old.identity) not in _FINISHED
+        if complete:
+            self._generations.discard()
+        return complete
+
+    @staticmethod
+    def _remove(old: EngineSnapshot, indexes: Indexes, docnos: Sequence[str], moved: Sequence[str] = ()) -> list[str]:
+        """Remove posts from all indexes, and moved ones from that of posts, unless a stopped run has.
+
+        Returns:
+            The answers to removed posts, which are removed, too: their graphs have the title of the question.
         """
-        old = self.snapshot()
-        digest = hashlib.sha256(json.dumps(change).encode()).hexdigest()
-        if digest == old.record.change and (self.path.absolute(), old.identity) not in _FINISHED:
-            self._generations.discard()  # a process made this change, and was killed before it could report it
-            return
-        check(old)
-        generation = self._generations.copy(old.record, digest)
-        indexes = Indexes.of(generation)
-        make(old, indexes)
-        indexes.compact(_COMPACTED)
-        unrelated = old.record.unrelated.after(old.indexes.posts, indexes.posts)
-        if unrelated is None:
-            unrelated = unrelated_scores(indexes, blended(indexes, old.options, named=False), old.options.model)
-        named = old.record.sources if sources is None else sources
-        back = names_of(written)
-        tombstones = {name: of for name, of in old.record.tombstones.items() if name not in back}
-        tombstones.update(buried(old))
-        macros = old.record.macros if macros is None else macros
-        self._generations.publish(generation, old.options, named, unrelated, macros, tombstones, digest)
-        _FINISHED.add((self.path.absolute(), self.snapshot().identity))
+        note, answers = indexes.posts.path.parent / REMOVED, answers_to(old, docnos)
+        if not note.exists():
+            remove_posts(indexes, [*docnos, *answers])
+            remove_known(indexes.posts, moved)
+            replace_file(note, b"")
+        return answers
 
     @staticmethod
     def _store(
@@ -398,28 +363,19 @@ class SearchEngine(EngineReader, SharedArtifact):
         verbose: bool,
     ) -> None:
         """Store posts, unless a stopped run has stored them, and bring all indexes into line with them."""
-        if (indexes.posts.snapshot().look_up(docnos) < 0).any():
+        if len(having(indexes.posts, docnos)) < len(docnos):
             indexes.posts.write(documents, "append")
         executor = processes_for(get_parser(options.parser), workers)
         model = MathAMR.from_pretrained(options.model)
         build_indexes(indexes, model, options.parser, mode="append", executor=executor, verbose=verbose)
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Lock the engine for a change; where there is none, nothing is made, not even the folder of a lock."""
-        self.snapshot()
-        with writer_lock(self.path.absolute()):
-            yield
-
-    @contextmanager
-    def _incoming(self) -> Iterator[PostStore]:
-        """Yield a store for the posts of an addition, which is removed in the end: they are read once and compared."""
-        folder = self.path / _INCOMING
-        shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
-        try:
-            yield PostStore(folder / "posts")
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+    def _publish(self, old: EngineSnapshot, indexes: Indexes, record: EngineRecord) -> None:
+        indexes.compact(_COMPACTED)
+        unrelated = old.record.unrelated.after(old.indexes.posts, indexes.posts)
+        if unrelated is None:
+            unrelated = unrelated_scores(indexes, blended(indexes, old.options, named=False), old.options.model)
+        self._generations.publish(indexes.posts.path.parent, replace(record, unrelated=unrelated))
+        _FINISHED.add((self.path.absolute(), self.snapshot().identity))
 
     def discard(self) -> None:
         """Remove the work of a build or change that was stopped; a finished engine stays."""
@@ -453,26 +409,6 @@ def _name_report(path: Path) -> None:
     explain_problem("", f", which `mathamr report {path}` lists")
 
 
-def _accepted(
-    sources: Sequence[Source],
-    prefixes: Mapping[str, str],
-    reading: ReadingOptions,
-    macros: SourceMacros,
-    verbose: bool,
-) -> Iterator[Document]:
-    """Read the posts of sources that can be read, and their macros."""
-    for source in sources:
-        prefix = prefixes.get(source_root(source), "")
-        yield from accepted_posts(source, reading, prefix, macros, verbose=verbose)
-
-
-def _differ(macros: SourceMacros, others: SourceMacros) -> bool:
-    return any(macros.get(root, {}) != others.get(root, {}) for root in {*macros, *others})
-
-
-def _some(documents: Iterator[Document]) -> Iterator[Document]:
-    """Pass on documents; raise an error if there are none."""
-    first = next(documents, None)
-    if first is None:
-        raise DocumentError("posts", "there are none")
-    return chain([first], documents)
+def _digest(*change: object) -> str:
+    """Identify a change, so that a call that is repeated continues it."""
+    return hashlib.sha256(json.dumps(change).encode()).hexdigest()

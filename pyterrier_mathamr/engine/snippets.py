@@ -38,7 +38,6 @@ MATCHED = 50
 COLORS = 8
 """Classes ``part-0`` … of HTML, one for each color; ``part-w`` is the quiet mark."""
 _QUIET = "part-w"
-Rarity = Callable[[str], float]
 
 
 _tokens_of = lru_cache(1 << 14)(word_tokens)
@@ -48,11 +47,10 @@ _tokens_of = lru_cache(1 << 14)(word_tokens)
 class Matcher:
     """Finds the words and formulas that a text shares with a query."""
 
-    def __init__(self, query: MathPost, options: TokenOptions, rarity: Rarity) -> None:
-        self._options = TokenOptions(options.stop_words, options.stem, bigrams=False)
+    def __init__(self, query: MathPost, options: TokenOptions, rarity: Callable[[str], float]) -> None:
+        self._options, self._pairs = TokenOptions(options.stop_words, options.stem, bigrams=False), options
         self._rarity = rarity = cache(rarity)
-        self._shares = cache(self._shares_of)
-        self._shared_tokens = cache(self._shared_tokens_of)
+        self._shared_tokens, self._shares = cache(self._shared_tokens_of), cache(self._shares_of)
         text = PLACEHOLDER.sub(" ", query.text)
         self._words = dict.fromkeys(word_tokens(text, self._options))
         for run in words_and_runs(text)[1]:  # is found by its pairs: many other words have its characters
@@ -60,7 +58,6 @@ class Matcher:
             for character in tokens[: len(tokens) // 2 + 1] if len(tokens) > 1 else ():
                 self._words.pop(character, None)
         self._formulas = [set(formula_tokens(formula.latex, options)) for formula in query.formulas[:MATCHED]]
-        self._pairs = options
         free = range(len(self._formulas), COLORS)
         known = sorted((word for word in self._words if rarity(word) > 0), key=rarity, reverse=True)
         self._colors = {word: f"part-{color}" for word, color in zip(known, free, strict=False)}
@@ -92,46 +89,35 @@ class Matcher:
         tokens = _tokens_of(word, self._options)
         return [token for token in tokens if token in self._words and self._rarity(token) > 0]
 
-    def color_of_formula(self, latex: str) -> str:
-        """The class of the query's formula that a formula is most like, or nothing."""
-        like = self.like(latex)
-        return "" if like is None else color_of(like)
-
     def formula(self, latex: str) -> float:
         """The weight of a formula, 0 for one that shares less than half of its symbols with each of the query."""
         return max(self._shares(latex), default=0.0)
 
     def like(self, latex: str) -> int | None:
         """The number of the query's formula that a formula is most like, or ``None``."""
-        shared = self._shares(latex)
-        return shared.index(max(shared)) if any(shared) else None
+        shares = self._shares(latex)
+        return shares.index(max(shares)) if any(shares) else None
 
     def _shares_of(self, latex: str) -> list[float]:
+        """List the rarity of what a formula shares with each formula of the query."""
         tokens = set(formula_tokens(latex, self._pairs)) if self._formulas else set()
-        return [self._shared(tokens, other) for other in self._formulas]
-
-    def _shared(self, tokens: set[str], other: set[str]) -> float:
-        common = tokens & other
-        if not common or len(common) < _ALIKE * (len(tokens) + len(other) - len(common)):
-            return 0.0
-        return sum(sorted(map(self._rarity, common), reverse=True)[:3])
+        shares = []
+        for of_query in self._formulas:
+            common = tokens & of_query
+            alike = common and len(common) >= _ALIKE * len(tokens | of_query)
+            shares.append(sum(sorted(map(self._rarity, common), reverse=True)[:3]) if alike else 0.0)
+        return shares
 
 
 def color_of(formula: int) -> str:
-    """The class of a formula of the query."""
     return f"part-{formula}" if formula < COLORS else _QUIET
 
 
 class Snippet(NamedTuple):
-    """Some sentences of a post.
+    """Some sentences of a post."""
 
-    Attributes:
-        text: with placeholders.
-        cut: whether the post goes on before or after it.
-    """
-
-    text: str
-    cut: bool
+    text: str  # with placeholders
+    cut: bool  # whether the post goes on before or after it
 
 
 def best_snippet(post: MathPost, matcher: Matcher) -> Snippet:
@@ -147,7 +133,13 @@ def best_snippet(post: MathPost, matcher: Matcher) -> Snippet:
 def _best_sentences(sentences: Sequence[str], post: MathPost, matcher: Matcher) -> tuple[int, int]:
     """Return the first of the sentences that match best, and the one after the last."""
     lengths = [_length(sentence, post) for sentence in sentences]
-    weights = [_matched(sentence, post, matcher) for sentence in sentences]
+    weights = list[dict[str, float]]()  # of the matched words and formulas of each sentence
+    for sentence in sentences:
+        matched = {piece.lower(): matcher.word(piece) for piece in matcher.pieces(PLACEHOLDER.sub(" ", sentence))}
+        for mark in PLACEHOLDER.finditer(sentence):
+            latex = post.formulas[int(mark[1])].latex
+            matched[f"${latex}"] = matcher.formula(latex)
+        weights.append({name: weight for name, weight in matched.items() if weight > 0})
     best, where = -1.0, (0, min(1, len(sentences)))
     for first in range(len(sentences)):
         last, length, seen = first, 0, dict[str, float]()
@@ -161,32 +153,16 @@ def _best_sentences(sentences: Sequence[str], post: MathPost, matcher: Matcher) 
 
 
 def _length(sentence: str, post: MathPost) -> int:
-    return len(sentence) + sum(len(post.formulas[int(m[1])].latex) for m in PLACEHOLDER.finditer(sentence))
-
-
-def _matched(sentence: str, post: MathPost, matcher: Matcher) -> Mapping[str, float]:
-    """The matches of a sentence, each word and formula once, with its weight."""
-    found = {piece.lower(): matcher.word(piece) for piece in matcher.pieces(PLACEHOLDER.sub(" ", sentence))}
-    for match in PLACEHOLDER.finditer(sentence):
-        latex = post.formulas[int(match[1])].latex
-        found[f"${latex}"] = matcher.formula(latex)
-    return {name: weight for name, weight in found.items() if weight > 0}
+    return len(sentence) + sum(len(post.formulas[int(mark[1])].latex) for mark in PLACEHOLDER.finditer(sentence))
 
 
 class SnippetPiece(NamedTuple):
-    """A piece of a post.
+    """A piece of a post."""
 
-    Attributes:
-        text: with placeholders.
-        start: its first character, of the post with its formulas in LaTeX.
-        end: the character after its last.
-        characters: of the whole post.
-    """
-
-    text: str
-    start: int
-    end: int
-    characters: int
+    text: str  # with placeholders
+    start: int  # its first character, of the post with its formulas in LaTeX
+    end: int  # the character after its last
+    characters: int  # of the whole post
 
 
 def piece_of(post: MathPost, start: int, longest: int | None = None) -> SnippetPiece:
@@ -216,17 +192,13 @@ def piece_of(post: MathPost, start: int, longest: int | None = None) -> SnippetP
     return SnippetPiece(post.text[first:last], written(first), written(last), len(post.text) + more)
 
 
-ANSWER = "Answer to: "
-"""Before the title of the question in the heading of an answer."""
-
-
 def heading(document: Document) -> MathPost:
-    """Return what a post is called: its title, :data:`ANSWER` and that of its question, or its first words."""
+    """Return what a post is called: its title, ``Answer to:`` and that of its question, or its first words."""
     if document.title or document.origin.kind:
         return post_from_html(document.title)
     if document.parent_title:
         question = post_from_html(document.parent_title)
-        return MathPost(ANSWER + " ".join(question.text.split()), question.formulas)
+        return MathPost("Answer to: " + " ".join(question.text.split()), question.formulas)
     body = post_from_html(document.html)
     first = piece_of(MathPost(next(iter(body.sentences), ""), body.formulas), 0, _LONGEST_HEADING)
     return MathPost(first.text.rstrip() + " …" * (first.end < first.characters), body.formulas)
@@ -264,7 +236,8 @@ def marked_html(text: str, post: MathPost, matcher: Matcher, formula_color: Call
 
     def formula(number: int) -> str:
         latex = post.formulas[number].latex
-        color = matcher.color_of_formula(latex) if formula_color is None else formula_color(number)
+        like = matcher.like(latex) if formula_color is None else None
+        color = formula_color(number) if formula_color else "" if like is None else color_of(like)
         if len(latex) > _LONGEST_FORMULA:
             return f'<code class="tex">{escape(latex[:_LONGEST])} …</code>'
         return formula_span(latex, color, display=one_formula and needs_space(latex))
@@ -283,7 +256,6 @@ def marked_post(
 
 
 def _written(text: str, matcher: Matcher, word: Callable[[str], str], formula: Callable[[int], str]) -> str:
-    """Write text with placeholders piece by piece."""
     pieces: list[str] = []
     for i, part in enumerate(PLACEHOLDER.split(text)):
         if i % 2:

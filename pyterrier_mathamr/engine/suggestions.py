@@ -39,16 +39,12 @@ _TAG = re.compile(r"<[^<>]*>")
 
 
 class Suggestions(NamedTuple):
-    """Words of a question that no post has, and what may be meant by them.
+    """Words of a question that no post has, and what may be meant by them."""
 
-    Attributes:
-        words: each such word that is similar to words of the posts, with these, the nearest first.
-        corrected: the question with the nearest words in place of these.
-        searched: the question that is searched: the corrected one if no post has any of its words, else as asked.
-    """
-
+    # each such word that is similar to words of the posts, with these, the nearest first
     words: dict[str, Sequence[str]]
-    corrected: MathPost
+    corrected: MathPost  # the question with the nearest words in place of these
+    # the question that is searched: the corrected one if no post has any of its words, else as asked
     searched: MathPost
 
     @property
@@ -72,17 +68,17 @@ def suggestions_for(question: MathPost, indexes: Indexes, similar: Callable[[str
     if all(known.values()) or indexes.posts.called(text_of(question)):
         return Suggestions({}, question, question)
     unknown = [word for word in dict.fromkeys(words) if not known.get(word, True)]
-    found = {word: some for word in unknown[:_WORDS] if (some := similar(word))}
-    if not found:
+    nearest = {word: some for word in unknown[:_WORDS] if (some := similar(word))}
+    if not nearest:
         return Suggestions({}, question, question)
 
     def corrected(text: str) -> str:
-        return "".join(found[piece][0] if piece in found else piece for piece, _ in pieces_of(text))
+        return "".join(nearest[piece][0] if piece in nearest else piece for piece, _ in pieces_of(text))
 
     pieces = enumerate(PLACEHOLDER.split(question.text))  # every second one is the number of a formula
     text = "".join(placeholder(int(piece)) if place % 2 else corrected(piece) for place, piece in pieces)
     other = replace(question, text=text)
-    return Suggestions(found, other, question if any(known.values()) else other)
+    return Suggestions(nearest, other, question if any(known.values()) else other)
 
 
 def similar_words(word: str, indexes: Indexes) -> list[str]:
@@ -98,8 +94,10 @@ def similar_words(word: str, indexes: Indexes) -> list[str]:
     documents_of = {postings.names[place]: postings.documents_of(place) for place in nearest_stems}
     if not documents_of:
         return []
-    counts = (min(_POSTS // rank + 1, len(of)) for rank, of in enumerate(documents_of.values(), start=1))
-    read = [of[np.linspace(0, len(of) - 1, n).astype(int)] for n, of in zip(counts, documents_of.values(), strict=True)]
+    read = [  # of each stem some posts, evenly spaced
+        documents[np.linspace(0, len(documents) - 1, min(_POSTS // rank + 1, len(documents))).astype(int)]
+        for rank, documents in enumerate(documents_of.values(), start=1)
+    ]
     begins = {stem[:2] for stem in documents_of}
     written: Counter[str] = Counter()
     for post in indexes.posts.get_many(bm25.docnos(np.unique(np.concatenate(read)))):

@@ -22,33 +22,18 @@ def prepare() -> None:
 
 
 class BatchRead(NamedTuple):
-    """A worker's results for a batch of posts.
-
-    Attributes:
-        graphs: packed.
-        tokens: of each post, for BM25.
-        heard: the warnings on the way.
-        formulas: with their symbol pairs.
-        patterns: with their sub-expressions.
-    """
+    """A worker's results for a batch of posts."""
 
     graphs: Built
     tokens: list[ReadDocument]
     heard: Overheard
-    formulas: ReadFormulas
-    patterns: ReadFormulas
+    formulas: ReadFormulas  # with their symbol pairs
+    patterns: ReadFormulas  # with their sub-expressions
 
 
 @dataclass(frozen=True, eq=False)
 class ReadBatch:
-    """Work of a batch of posts: all that indexes need of it, so that posts and formulas are remembered in between.
-
-    Attributes:
-        graphs: makes graphs.
-        tokens: makes tokens.
-        formulas: makes symbol pairs.
-        patterns: makes sub-expressions, of the same formulas.
-    """
+    """Work of a batch of posts: all that indexes need of it, so that posts and formulas are remembered in between."""
 
     graphs: Callable[[Batch], Built]
     tokens: ReadTokens
@@ -56,10 +41,9 @@ class ReadBatch:
     patterns: ReadPosts
 
     def __call__(self, batch: Batch) -> BatchRead:
-        """Read the posts."""
         graphs = self.graphs(batch)
         with overheard() as heard:
             tokens = self.tokens(batch)
         unread = Unread(len(batch), [], [(post, row_fingerprint(post)) for post in batch])
-        found, patterns = self.formulas(unread), self.patterns(unread)
-        return BatchRead(graphs, tokens, heard, found, patterns._replace(heard=None))  # which has heard the same
+        formulas, patterns = self.formulas(unread), self.patterns(unread)
+        return BatchRead(graphs, tokens, heard, formulas, patterns._replace(heard=None))  # which has heard the same

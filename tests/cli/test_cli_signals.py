@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import pyterrier_mathamr
 from pyterrier_mathamr._common.running.worker import postponed
 from pyterrier_mathamr.cli import main
-from pyterrier_mathamr.cli.interrupts import Interrupted, Interruptible
+from pyterrier_mathamr.cli.group import Interrupted, Interruptible
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
@@ -23,8 +23,8 @@ SMALL = ["--set", "layers=1", "--set", "hidden=8", "--set", "projection=4", "--s
 LONG = ["--set", "epochs=100000", "--set", "patience=100000"]
 PATIENCE = 60  # seconds after which a test gives up, not what is promised
 PATIENT = f"""
-from pyterrier_mathamr.cli import interrupts, main
-interrupts._PATIENCE = {PATIENCE}  # a slow disk must not end the process before it has noted its work
+from pyterrier_mathamr.cli import group, main
+group._PATIENCE = {PATIENCE}  # a slow disk must not end the process before it has noted its work
 main(prog_name="mathamr")
 """
 
@@ -126,7 +126,7 @@ def test_a_study_ends_with_its_runs(tmp_path):
 
 STUCK = """
 import os, signal, sys, time
-from pyterrier_mathamr.cli.interrupts import Interruptible
+from pyterrier_mathamr.cli.group import Interruptible
 with Interruptible("mathamr stuck", to_the_end=True):
     while True:
         try:

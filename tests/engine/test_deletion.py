@@ -11,7 +11,7 @@ import pytest
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.engine import SearchEngine
 from pyterrier_mathamr.engine.generations import Generations
-from pyterrier_mathamr.engine.updates import Update
+from pyterrier_mathamr.engine.sources import Update
 from pyterrier_mathamr.posts import files
 from tests.engine.conftest import built
 

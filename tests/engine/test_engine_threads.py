@@ -3,10 +3,9 @@
 import pytest
 
 from pyterrier_mathamr.cli.engine import results_table
-from pyterrier_mathamr.engine.filters import EVERYTHING
 from pyterrier_mathamr.engine.mcp import Tools
+from pyterrier_mathamr.engine.origins import EVERYTHING
 from pyterrier_mathamr.engine.page import Answers
-from pyterrier_mathamr.engine.page.answers import explained
 from pyterrier_mathamr.engine.posts import PostStore
 from pyterrier_mathamr.posts import TITLE_FORMULA, Document, Origin
 from tests.engine.conftest import built
@@ -69,7 +68,7 @@ def test_the_formulas_of_a_title_are_found_in_the_question_only(engine) -> None:
 @pytest.mark.parametrize("docno", ["a", "b"])
 @pytest.mark.parametrize("system", ["blend", "bm25", "mathamr"])
 def test_the_parts_of_an_explanation_name_the_title_s_sentence(engine, docno, system) -> None:
-    answer = explained(engine.snapshot(), "Is $z!$ prime?", docno, system)
+    answer = Answers(engine).explain("Is $z!$ prime?", docno, system)
     assert sum(part["contribution"] for part in answer["parts"]) == pytest.approx(answer["score"])
     assert "prime" not in answer["document"]["html"]
     if system == "mathamr":

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.engine import SearchEngine, reader
-from pyterrier_mathamr.engine.filters import EVERYTHING, Filter, folders_of, kinds_of
+from pyterrier_mathamr.engine.origins import EVERYTHING, Filter, folders_of, kinds_of
 from pyterrier_mathamr.posts import Origin
 from tests.engine.conftest import built
 

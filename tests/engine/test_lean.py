@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pyterrier_mathamr.engine import SearchEngine
-from pyterrier_mathamr.engine.filters import Filter
 from pyterrier_mathamr.engine.mcp import DECLARATION_TOKENS, TOKENS, Tools, count_tokens
+from pyterrier_mathamr.engine.origins import Filter
 from tests.engine.conftest import built
 
 PROJECT = Path(__file__).parents[1] / "posts" / "corpus" / "lean"

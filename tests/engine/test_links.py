@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.engine.links import LinkTemplate
+from pyterrier_mathamr.engine.origins import LinkTemplate
 from pyterrier_mathamr.posts import Document, Origin
 from tests.engine.conftest import built, get
 

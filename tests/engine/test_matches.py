@@ -22,7 +22,8 @@ from pyterrier_mathamr.engine.matches import (
     share_known,
     unrelated_scores,
 )
-from pyterrier_mathamr.posts import post_from_any
+from pyterrier_mathamr.formula.display.typesetting import text_of
+from pyterrier_mathamr.posts import post_from_any, post_from_html
 from pyterrier_mathamr.store import META, DamagedError
 from pyterrier_mathamr.store.manifest import signed
 from tests.engine.conftest import POSTS, QUERY, built, get
@@ -106,11 +107,11 @@ def test_the_threshold_is_the_quantile_of_random_questions_and_random_other_post
     monkeypatch.setitem(OF_ARQMATH, at.options.model, 2 * ((math.inf,) * len(LEVELS),))  # which bound nothing
     estimated = unrelated_scores(at.indexes, at.retriever(), at.options.model)
     every = []
-    for docno in at.docnos():
-        for sentence in (at.text_of(part) for part in at.titles_and_bodies([docno])[0]):
+    for document in at.indexes.posts:
+        for sentence in (text_of(post_from_html(html)) for html in (document.title, document.html)):
             found = many.retriever()(many.frame(sentence))
             share = share_known(many.question(sentence), len(many))
-            every += (share * found["score"])[found["docno"] != docno].tolist()
+            every += (share * found["score"])[found["docno"] != document.docno].tolist()
     by_hand = np.quantile(every, LEVELS)  # whole bodies instead of sentences, and all pairs instead of a sample
     assert np.interp(GOOD, LEVELS, estimated.sentences) == pytest.approx(np.interp(GOOD, LEVELS, by_hand), rel=0.15)
 

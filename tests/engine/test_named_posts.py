@@ -7,11 +7,10 @@ import pytest
 
 from pyterrier_mathamr.cli.engine import results_table
 from pyterrier_mathamr.engine import SearchEngine
-from pyterrier_mathamr.engine.filters import EVERYTHING
 from pyterrier_mathamr.engine.mcp import Tools
-from pyterrier_mathamr.engine.names import asked_name, normalized
+from pyterrier_mathamr.engine.origins import EVERYTHING
 from pyterrier_mathamr.engine.page import Answers
-from pyterrier_mathamr.engine.posts import PostStore
+from pyterrier_mathamr.engine.posts import PostStore, asked_name, normalized
 from pyterrier_mathamr.posts import Document
 from tests.engine.conftest import built
 

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from pyterrier_mathamr._common.ids import visible
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.engine import SearchEngine
-from pyterrier_mathamr.engine.filters import EVERYTHING
 from pyterrier_mathamr.engine.mcp import Tools, make_server
+from pyterrier_mathamr.engine.origins import EVERYTHING
 from pyterrier_mathamr.store import DamagedError, UnavailableError
 from tests.engine.conftest import built
 

@@ -17,7 +17,7 @@ pytest.importorskip("httpx")
 
 from starlette.testclient import TestClient
 
-from pyterrier_mathamr.engine.page import Answers, files, make_app, server, turns
+from pyterrier_mathamr.engine.page import Answers, make_app, pages, server, turns
 from pyterrier_mathamr.engine.page.access import HEADERS
 from pyterrier_mathamr.engine.page.interface import REQUESTS, as_text, description
 from pyterrier_mathamr.posts import plain_text
@@ -213,11 +213,11 @@ def test_files_have_addresses_that_change_with_their_content_and_are_kept(client
 
 def test_the_hash_of_the_files_is_another_one_when_any_of_them_changes(tmp_path, monkeypatch) -> None:
     shutil.copytree(STATIC, tmp_path / "static")
-    monkeypatch.setattr(files, "_STATIC", tmp_path / "static")
-    folders = [files.PageFiles().folder, files.PageFiles().folder]
+    monkeypatch.setattr(pages, "_STATIC", tmp_path / "static")
+    folders = [pages.PageFiles().folder, pages.PageFiles().folder]
     for name in ("page.css", "dom.js"):
         (tmp_path / "static" / name).write_text("")
-        folders.append(files.PageFiles().folder)
+        folders.append(pages.PageFiles().folder)
     assert folders[0] == folders[1]
     assert len(set(folders)) == 3
 

@@ -148,7 +148,7 @@ def test_posts_are_added_and_deleted_everywhere(tmp_path) -> None:
     assert np.allclose(both[0][both[1].index], both[1], atol=1e-4)
 
 
-@pytest.mark.parametrize("step", ["build_in_one_pass", "_build_formulas"])
+@pytest.mark.parametrize("step", ["_graphs_in_one_pass", "_index_formulas"])
 def test_a_build_that_stops_anywhere_goes_on_to_the_same_engine(engine, tmp_path, monkeypatch, step) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(building, step, _stop)
@@ -200,7 +200,7 @@ def test_a_pass_that_is_stopped_is_completed_by_one_index_after_the_other(
     assert stopped.graphs.unfinished() == 2
     assert not any(index.built() for index in stopped[1:])
     with monkeypatch.context() as patch:
-        patch.setattr(building, "build_in_one_pass", _stop)
+        patch.setattr(building, "_graphs_in_one_pass", _stop)
         again = built(tmp_path / "e", workers=workers)
     assert_same_engine(again, engine)
 
@@ -224,7 +224,7 @@ def assert_same_engine(ours: SearchEngine, theirs: SearchEngine) -> None:
     pd.testing.assert_frame_equal(ours.search(QUERY), theirs.search(QUERY))
 
 
-@pytest.mark.parametrize("step", ["build_store", "_encode", "_build_formulas"])
+@pytest.mark.parametrize("step", ["build_store", "_index_vectors", "_index_formulas"])
 def test_an_addition_that_is_stopped_shows_the_old_state_and_the_same_call_completes_it(
     tmp_path, monkeypatch, step
 ) -> None:
@@ -245,7 +245,7 @@ def test_an_addition_that_is_stopped_shows_the_old_state_and_the_same_call_compl
 def test_a_change_other_than_the_stopped_one_starts_over(tmp_path, monkeypatch) -> None:
     engine = built(tmp_path / "e")
     with monkeypatch.context() as patch:
-        patch.setattr(building, "_encode", _stop)
+        patch.setattr(building, "_index_vectors", _stop)
         with pytest.raises(KeyboardInterrupt):
             engine.add([{"id": "new", "text": "On ∑ 1/n² again"}])
     engine.delete("basel")
@@ -292,7 +292,7 @@ def test_an_engine_is_replaced_only_on_request_and_in_one_step(tmp_path, monkeyp
     with pytest.raises(WriteError, match=r"mathamr update.*overwrite it"):
         built(tmp_path / "e", POSTS[:2])
     with monkeypatch.context() as patch:
-        patch.setattr(building, "build_in_one_pass", _stop)
+        patch.setattr(building, "_graphs_in_one_pass", _stop)
         with pytest.raises(KeyboardInterrupt):
             built(tmp_path / "e", POSTS[:2], overwrite=True)
     assert len(SearchEngine(tmp_path / "e")) == 5
@@ -338,7 +338,7 @@ def test_an_engine_finds_its_model_from_any_folder(tmp_path, monkeypatch) -> Non
 
 def test_a_stopped_build_is_discarded_on_request(tmp_path, monkeypatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(building, "build_in_one_pass", _stop)
+        patch.setattr(building, "_graphs_in_one_pass", _stop)
         with pytest.raises(KeyboardInterrupt):
             built(tmp_path / "e")
     with pytest.raises(NotBuiltError, match="is not complete"):

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 from pyterrier_mathamr.engine import EngineSnapshot, SearchEngine
-from pyterrier_mathamr.engine.filters import EVERYTHING, Filter
 from pyterrier_mathamr.engine.mcp import Tools
+from pyterrier_mathamr.engine.origins import EVERYTHING, Filter
 from pyterrier_mathamr.engine.page.answers import Answers
 from pyterrier_mathamr.engine.ranking import ReadQuery
 from pyterrier_mathamr.explain import Explanation
@@ -37,7 +37,6 @@ READS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
         "explain": lambda at: at.explain(QUERY, POST),
         "formulas": lambda at: at.formulas()(FORMULAS),
         "found": lambda at: at.found(at.question(QUERY), 9, chosen=Filter(within="")),
-        "found_formulas": lambda at: at.found_formulas(FORMULA, 9),
         "formulas_by_post": lambda at: at.formulas_by_post(FORMULA, 9),
         "frame": lambda at: at.frame(QUERY),
         "graph": lambda at: at.graph(POST),
@@ -50,7 +49,6 @@ READS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
         "options": lambda at: at.options,
         "origins": lambda at: at.origins,
         "post": lambda at: at.post(POST),
-        "posts_of": lambda at: [at.posts_of(document) for document in at.indexes.posts],
         "question": lambda at: at.question(QUERY),
         "read_query": lambda at: at.read_query(QUERY),
         "report": lambda at: str(at.report()),
@@ -61,10 +59,7 @@ READS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
         "snapshot": lambda at: at.snapshot().identity,
         "sources": lambda at: at.sources(),
         "suggestions": lambda at: at.suggestions("convergense of seris"),
-        "system": lambda at: [at.system(name)(at.frame(QUERY)) for name in ("blend", "bm25", "mathamr")],
-        "text_of": lambda at: at.text_of(at.post(POST)),
         "threads": lambda at: at.threads,
-        "titles_and_bodies": lambda at: at.titles_and_bodies(at.docnos()),
     },
     Answers: {
         "engine": lambda page: page.engine.identity,

@@ -17,8 +17,7 @@ from click.testing import CliRunner
 from pyterrier_mathamr import PatternIndex
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.engine.site import SiteError, write_site
-from pyterrier_mathamr.engine.site.pages import sections_of
-from pyterrier_mathamr.engine.site.writing import words_of
+from pyterrier_mathamr.engine.site.writing import sections_of, words_of
 from pyterrier_mathamr.formula import trees_of_posts
 from pyterrier_mathamr.formula.matching import Terms, read_terms, with_wildcards
 

@@ -10,7 +10,7 @@ import pytest
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.engine import SearchEngine, building
 from pyterrier_mathamr.engine.posts import PostStore
-from pyterrier_mathamr.engine.updates import Update
+from pyterrier_mathamr.engine.sources import Update
 from pyterrier_mathamr.posts import DocumentError, files
 from pyterrier_mathamr.store import UnknownIdError
 from tests.engine.conftest import POSTS, built

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pyterrier_mathamr.engine import SearchEngine, updates
-from pyterrier_mathamr.engine.updates import watch
+from pyterrier_mathamr.engine import SearchEngine, sources
+from pyterrier_mathamr.engine.sources import watch
 from pyterrier_mathamr.posts import DocumentError, source_entries
 from tests.engine.conftest import built
 
@@ -83,8 +83,8 @@ def removed(folder: Path) -> bool:
 @pytest.fixture
 def follower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follower]:
     """A follower of a folder that contains its engine."""
-    monkeypatch.setattr(updates, "_QUIET", 0.1)
-    monkeypatch.setattr(updates, "_CHECKED", 100)
+    monkeypatch.setattr(sources, "_QUIET", 0.1)
+    monkeypatch.setattr(sources, "_CHECKED", 100)
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "a.md").write_text("first")

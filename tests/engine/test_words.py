@@ -11,8 +11,9 @@ from click.testing import CliRunner
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.engine import SearchEngine
-from pyterrier_mathamr.engine.filters import EVERYTHING
 from pyterrier_mathamr.engine.mcp import Tools
+from pyterrier_mathamr.engine.origins import EVERYTHING
+from pyterrier_mathamr.formula.display.typesetting import text_of
 from pyterrier_mathamr.sparse.texts import Texts, nearest_terms
 from tests.engine.conftest import built, get
 
@@ -117,7 +118,7 @@ def test_a_question_of_known_words_or_names_is_searched_as_asked(notes) -> None:
 
 def test_formulas_of_a_corrected_question_stay(notes) -> None:
     searched = notes.suggestions("FORMULA stabiliser $G_x$ of $y$").searched
-    assert notes.text_of(searched) == "FORMULA stabilizer $G_x$ of $y$"
+    assert text_of(searched) == "FORMULA stabilizer $G_x$ of $y$"
 
 
 def test_the_command_line_and_assistants_are_told(notes) -> None:

@@ -24,7 +24,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
-from .files import PageFiles
+from .pages import PageFiles
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -8,20 +8,17 @@ those left out add up to the score. The shapes of the answers are in :mod:`~.int
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
-
-import pandas as pd
 
 from pyterrier_mathamr._common.drawing import Theme
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr._common.types import FormulaMode
-from pyterrier_mathamr.engine.filters import EVERYTHING, Filter, folders_of, kinds_of
-from pyterrier_mathamr.engine.links import LinkTemplate
 from pyterrier_mathamr.engine.matches import GOOD
-from pyterrier_mathamr.engine.reader import EngineSnapshot, FoundFormula, place_of
+from pyterrier_mathamr.engine.origins import EVERYTHING, Filter, LinkTemplate, folders_of, kinds_of, place_of
+from pyterrier_mathamr.engine.reader import EngineSnapshot, FoundFormula
 from pyterrier_mathamr.engine.search_engine import SearchEngine
 from pyterrier_mathamr.engine.snippets import (
     Matcher,
@@ -33,17 +30,10 @@ from pyterrier_mathamr.engine.snippets import (
     marked_post,
     piece_of,
 )
-from pyterrier_mathamr.explain import Asked, Explanation, Reading, draw_graph, explain_score
+from pyterrier_mathamr.explain import Asked, Reading, draw_graph, explain_score
 from pyterrier_mathamr.formula.display.typesetting import formula_span, inline_html
 from pyterrier_mathamr.formula.located import find_part
-from pyterrier_mathamr.posts import (
-    PLACEHOLDER,
-    Document,
-    MathPost,
-    latex_of_unicode,
-    plain_text,
-    post_from_html,
-)
+from pyterrier_mathamr.posts import PLACEHOLDER, Document, MathPost, latex_of_unicode, plain_text, post_from_html
 from pyterrier_mathamr.posts.kept_source import HIDDEN, shown, with_hidden
 
 from .queries import examples, pattern_html, problems, read_box, step_between, step_of
@@ -53,138 +43,6 @@ _ROWS = 60
 _LONGEST = 300  # characters of a sentence
 _ALIGNED = 500_000  # characters; symbols of a longer post are not compared with the query's formula by formula
 _NAMES = {"bm25": "BM25", "mathamr": "MathAMR+"}
-
-
-def explained(engine: EngineSnapshot, q: str, docno: str, system: str) -> dict[str, Any]:
-    """Explain the score of a post.
-
-    Args:
-        engine: the engine to search.
-        q: the query.
-        docno: the post.
-        system: ``blend``, or one of its two parts, ``bm25`` or ``mathamr``.
-
-    Raises:
-        UnknownIdError: there is no such post.
-    """
-    query = engine.suggestions(q).searched
-    matcher = engine.matcher(query)
-    [document] = engine.indexes.posts.get_many([docno])
-    post, title, graph = (
-        _with_source(document),
-        post_from_html(document.title),
-        engine.indexes.graphs[docno],
-    )
-    read = Reading.of_graph(graph) or Reading(post, post.sentences)  # perhaps after a question's title
-    parts = _explanation(engine, query, docno, system, {"graph": graph} if len(post.text) <= _ALIGNED else {}).parts
-    matched = _matched_formulas(parts)
-
-    def of_document(formula: int) -> str:
-        return _kind(query, read.post.formulas[formula].latex, matched.get(formula), matcher)
-
-    counted = parts[parts["contribution"] != 0]
-    rest = counted["contribution"].iloc[_ROWS:]
-    of_query = _Cells(Reading(query, query.sentences), matcher, color_of)
-    of_post = _Cells(read, matcher, of_document)
-    return {
-        "docno": docno,
-        "system": system,
-        "score": float(parts["contribution"].sum()),
-        "query_html": marked_post(query, matcher, color_of),
-        "document": shown_piece(post, best_piece(post, matcher), matcher, bool(title.text), of_document),
-        "parts": [_row(part, of_query, of_post) for part in counted.head(_ROWS).itertuples(index=False)],
-        "rest": {"parts": len(rest), "contribution": float(rest.sum())},
-    }
-
-
-def _kind(query: MathPost, latex: str, like: int | None, matcher: Matcher) -> str:
-    """The classes of a formula: the color of the query's formula that it is like, and how well it matches that one."""
-    like = matcher.like(latex) if like is None else like
-    return "" if like is None else f"{color_of(like)} {step_between(query.formulas[like].latex, latex)}"
-
-
-def _kinds(query: MathPost, post: MathPost, matcher: Matcher) -> Callable[[int], str]:
-    """Return the function from the number of a formula of a post to its classes."""
-    return lambda formula: _kind(query, post.formulas[formula].latex, None, matcher)
-
-
-def _with_source(document: Document) -> MathPost:
-    """Read a post with what is kept as source, which is shown and is neither words nor formulas."""
-    return post_from_html(with_hidden(document.html), document.title)
-
-
-def shown_piece(
-    post: MathPost,
-    piece: SnippetPiece,
-    matcher: Matcher,
-    titled: bool,
-    formula_color: Callable[[int], str] | None = None,
-) -> dict[str, Any]:
-    """A piece of a post, and where it is in the post."""
-    text = MathPost(piece.text, post.formulas)
-    html = marked_post(text, matcher, formula_color, titled=titled and not piece.start)
-    html = HIDDEN.sub(lambda source: f'<code class="tex">{escape(shown(source[0]))}</code>', html)
-    return {"html": html, "start": piece.start, "end": piece.end, "characters": piece.characters}
-
-
-def _explanation(
-    engine: EngineSnapshot, query: MathPost, docno: str, system: str, known: dict[str, Any]
-) -> Explanation:
-    """Explain the score of the blend, or of one of its systems; ``known`` is its graph, for the post's texts."""
-    if system == "blend":
-        return engine.blend().explain_read(engine.question(query), Asked(known, docno))
-    columns = {name: [value] for name, value in known.items()}
-    asked = with_objects(engine.frame(query), docno=[docno], **columns)
-    retriever = engine.bm25(num_results=1) if system == "bm25" else engine.mathamr(num_results=1)
-    return explain_score(retriever, asked).scaled(1.0, _NAMES[system])
-
-
-def _row(part: Any, query: _Cells, post: _Cells) -> dict[str, Any]:
-    """Write a row of :attr:`Explanation.parts`."""
-    return {
-        "system": part.system,
-        "part": part.part,
-        "query_html": query.cell(part.query_row, part.query),
-        "document_html": post.cell(part.document_row, part.document),
-        "contribution": float(part.contribution),
-    }
-
-
-def _matched_formulas(parts: pd.DataFrame) -> Mapping[int, int]:
-    """Formulas of the post to the formula of the query that gets most from them."""
-    rows = parts[
-        parts["part"].isin(["formula", "symbols"]) & (parts["document_row"] >= 0) & (parts["contribution"] > 0)
-    ]
-    matched: dict[int, int] = {}
-    for query_row, document_row in zip(rows["query_row"], rows["document_row"], strict=True):
-        matched.setdefault(int(document_row), int(query_row))
-    return matched
-
-
-class _Cells:
-    """Writes the parts of one of the two texts."""
-
-    def __init__(self, read: Reading, matcher: Matcher, formula_color: Callable[[int], str]) -> None:
-        self._post, self._sentences = read
-        self._matcher, self._color = matcher, formula_color
-
-    def cell(self, row: int, text: str) -> str:
-        """Write a part."""
-        formulas = len(self._post.formulas)
-        if row < 0:
-            return marked_html(text, MathPost(text, ()), self._matcher, lambda _: "")
-        if row < formulas:
-            return formula_span(self._post.formulas[row].latex, self._color(row))
-        if row < formulas + len(self._sentences):
-            return marked_html(_cut(self._sentences[row - formulas]), self._post, self._matcher, self._color)
-        return "<i>the whole text</i>"
-
-
-def _cut(text: str) -> str:
-    """Shorten a text between words, which placeholders are."""
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rsplit(' ', 1)[0]} …"
-
-
 _LONGEST_LINE = 1_000  # characters of a title, or of the sentence of a formula
 _LARGE_GRAPH, _DRAWN = 400, 12  # nodes; sentences of a larger graph
 _LARGEST_GRAPH = 100_000  # nodes
@@ -222,7 +80,6 @@ class Answers:
         self.systems = list(dict.fromkeys(systems))
 
     def __call__(self, request: str, *args: object) -> Any:
-        """Answer a request, named as a method."""
         return getattr(self, request)(*args)
 
     @property
@@ -237,7 +94,7 @@ class Answers:
         if signature == engine.signature:
             return known
         formulas = len(engine.indexes.formulas) if engine.indexes.formulas.built() else 0
-        found = {
+        settings = {
             "title": self._title or engine.path.absolute().name.removesuffix(".engine"),
             "about": self._about,
             "size": len(engine),
@@ -250,33 +107,26 @@ class Answers:
             "filters": ["in", "kind", "since", "until"],
         }
         if len(engine) <= _LISTED_POSTS:
-            found |= {"folders": folders_of(engine.origins)[:_LISTED], "kinds": kinds_of(engine.origins)[:_LISTED]}
+            settings |= {"folders": folders_of(engine.origins)[:_LISTED], "kinds": kinds_of(engine.origins)[:_LISTED]}
             dates = ["since", "until"] if any(origin.date for origin in engine.origins.values()) else []
-            found["filters"] = ["in", *(["kind"] if found["kinds"] else []), *dates]
-        self._settings = engine.signature, found
-        return found
+            settings["filters"] = ["in", *(["kind"] if settings["kinds"] else []), *dates]
+        self._settings = engine.signature, settings
+        return settings
 
     def preview(self, q: str, mode: str = "posts") -> dict[str, Any]:
         """The query ``q`` as it is read in a ``mode``, ``posts`` or ``formulas``, and the faults of its LaTeX."""
         engine = self.engine
         read = read_box(engine, q)
         of_formula = mode == "formulas" or read.kind == "formula"
-        html = (
-            _formula_query_html(read.latex)
-            if of_formula
-            else marked_post(read.post, engine.matcher(read.post), color_of)
-        )
+        if of_formula:
+            html = _formula_query_html(read.latex)
+        else:
+            html = marked_post(read.post, engine.matcher(read.post), color_of)
         wrong = problems(q, q.strip() if read.kind == "formula" else "", engine.macros.formula)
         return {"html": html, "kind": read.kind, "latex": plain_text(read.post), "problems": wrong}
 
     def search(
-        self,
-        q: str,
-        mode: str = "posts",
-        weak: bool = False,
-        chosen: Filter = EVERYTHING,
-        k: int = 10,
-        offset: int = 0,
+        self, q: str, mode: str = "posts", weak: bool = False, chosen: Filter = EVERYTHING, k: int = 10, offset: int = 0
     ) -> dict[str, Any]:
         """The good matches of each system, or also the weak ones, with what moved against the first.
 
@@ -316,8 +166,53 @@ class Answers:
             q: the query.
             docno: the post.
             system: whose score it is: ``blend``, ``bm25`` or ``mathamr``.
+
+        Raises:
+            UnknownIdError: there is no such post.
         """
-        return explained(self.engine, q, docno, system)
+        engine = self.engine
+        query = engine.suggestions(q).searched
+        matcher = engine.matcher(query)
+        [document] = engine.indexes.posts.get_many([docno])
+        post, graph = _with_source(document), engine.indexes.graphs[docno]
+        known = {"graph": graph} if len(post.text) <= _ALIGNED else {}
+        if system == "blend":
+            explanation = engine.blend().explain_read(engine.question(query), Asked(known, docno))
+        else:
+            asked = with_objects(engine.frame(query), docno=[docno], **{name: [graph] for name in known})
+            retriever = engine.bm25(num_results=1) if system == "bm25" else engine.mathamr(num_results=1)
+            explanation = explain_score(retriever, asked).scaled(1.0, _NAMES[system])
+        parts = explanation.parts
+        is_formula = parts["part"].isin(["formula", "symbols"]) & (parts["document_row"] >= 0)
+        pairs = parts[is_formula & (parts["contribution"] > 0)]
+        matched: dict[int, int] = {}  # each formula of the post to the formula of the query that gets most from it
+        for query_row, document_row in zip(pairs["query_row"], pairs["document_row"], strict=True):
+            matched.setdefault(int(document_row), int(query_row))
+        of_query = Reading(query, query.sentences)
+        of_post = Reading.of_graph(graph) or Reading(post, post.sentences)  # perhaps after a question's title
+        colors = _kinds(query, of_post.post, matcher, matched)
+        counted = parts[parts["contribution"] != 0]
+        shown_parts: Iterable[Any] = counted.head(_ROWS).itertuples(index=False)
+        rest = counted["contribution"].iloc[_ROWS:]
+        titled = bool(post_from_html(document.title).text)
+        return {
+            "docno": docno,
+            "system": system,
+            "score": float(parts["contribution"].sum()),
+            "query_html": marked_post(query, matcher, color_of),
+            "document": _shown_piece(post, best_piece(post, matcher), matcher, titled, colors),
+            "parts": [
+                {
+                    "system": part.system,
+                    "part": part.part,
+                    "query_html": _cell(part.query_row, part.query, of_query, matcher, color_of),
+                    "document_html": _cell(part.document_row, part.document, of_post, matcher, colors),
+                    "contribution": float(part.contribution),
+                }
+                for part in shown_parts
+            ],
+            "rest": {"parts": len(rest), "contribution": float(rest.sum())},
+        }
 
     def post(self, docno: str, q: str = "", start: int | None = None) -> dict[str, Any]:
         """A post, with matches of a question in its colors; of a long one a piece.
@@ -332,15 +227,15 @@ class Answers:
         query = engine.suggestions(q).searched
         matcher = engine.matcher(query)
         [document] = engine.indexes.posts.get_many([docno])
-        title, post = post_from_html(document.title), _with_source(document)
+        post, titled = _with_source(document), bool(post_from_html(document.title).text)
         [heading] = engine.headings([document])
         piece = best_piece(post, matcher, start)
         similar = " ".join(piece_of(post, 0, _SIMILAR).text.split("\n"))
         return {
             "docno": docno,
-            "title_html": inline_html(_short(_line(heading), heading), heading),
+            "title_html": inline_html(_title(heading), heading),
             **self._place(engine, document),
-            **shown_piece(post, piece, matcher, bool(title.text), _kinds(query, post, matcher)),
+            **_shown_piece(post, piece, matcher, titled, _kinds(query, post, matcher)),
             "latex": HIDDEN.sub(lambda source: shown(source[0]), plain_text(MathPost(piece.text, post.formulas))),
             "similar": plain_text(MathPost(HIDDEN.sub("", similar), post.formulas)),
         }
@@ -365,15 +260,17 @@ class Answers:
         self, engine: EngineSnapshot, query: MathPost, matcher: Matcher, weak: bool, chosen: Filter, k: int, offset: int
     ) -> list[dict[str, Any]]:
         question = engine.question(query)
-        answers, rankings = list[dict[str, Any]](), list[list[str]]()
+        answers = list[dict[str, Any]]()
+        ranks: dict[str, int] = {}  # of the first system, from 1
+        last = offset + k
+        depth = max(last + 1, _COMPARED if len(self.systems) > 1 else 0)
         for key in self.systems:
             start = time.perf_counter()
-            last = offset + k
-            depth = max(last + 1, _COMPARED if len(self.systems) > 1 else 0)
             found = engine.found(question, depth, key, chosen, slice(offset, last + 1))
             more = len(found.docnos) > k and (weak or key != "blend" or bool(found.matches[k] >= GOOD))
             shown = found.shown(weak, k)
             documents = engine.indexes.posts.get_many(shown.docnos)
+            values = (shown.scores.tolist(), shown.matches.tolist(), shown.named.tolist())
             rows = [
                 {
                     "match": match,
@@ -382,18 +279,16 @@ class Answers:
                     **self._place(engine, post),
                 }
                 for post, heading, score, match, named in zip(
-                    documents,
-                    engine.headings(documents),
-                    shown.scores.tolist(),
-                    shown.matches.tolist(),
-                    shown.named.tolist(),
-                    strict=True,
+                    documents, engine.headings(documents), *values, strict=True
                 )
             ]
+            if answers:
+                for row in rows:
+                    row["rank_in_first"] = ranks.get(row["docno"])
+            else:
+                ranks = {docno: rank for rank, docno in enumerate(found.ranking, start=1)}
             answer = {"key": key, "name": SYSTEMS[key], "milliseconds": _milliseconds(start), "results": rows}
             answers.append({**answer, "more": more, "weak": len(found.docnos[:k]) - len(rows)})
-            rankings.append(found.ranking)
-        _add_moves(answers, rankings[0])
         return answers
 
     def _formulas(self, engine: EngineSnapshot, latex: str, chosen: Filter, k: int, offset: int) -> dict[str, Any]:
@@ -401,19 +296,11 @@ class Answers:
         posts = engine.formulas_by_post(latex, offset + k + 1, chosen)[offset:]
         headings = engine.headings([best.document for best, *_ in posts[:k]])
         rows = [
-            {
-                **_formulas_of(found[: 1 + _OTHERS], heading),
-                **self._place(engine, found[0].document),
-            }
-            for found, heading in zip(posts, headings, strict=False)
+            {**_formulas_of(formulas[: 1 + _OTHERS], heading), **self._place(engine, formulas[0].document)}
+            for formulas, heading in zip(posts, headings, strict=False)
         ]
-        return {
-            "key": "formulas",
-            "name": "Formulas",
-            "milliseconds": _milliseconds(start),
-            "results": rows,
-            "more": len(posts) > k,
-        }
+        answer = {"key": "formulas", "name": "Formulas", "milliseconds": _milliseconds(start), "results": rows}
+        return {**answer, "more": len(posts) > k}
 
     def _place(self, engine: EngineSnapshot, document: Document) -> dict[str, Any]:
         """Where a post was read, the question that it answers, and the link to it."""
@@ -425,6 +312,51 @@ class Answers:
         }
 
 
+def _with_source(document: Document) -> MathPost:
+    """Read a post with what is kept as source, which is shown and is neither words nor formulas."""
+    return post_from_html(with_hidden(document.html), document.title)
+
+
+def _kinds(
+    query: MathPost, post: MathPost, matcher: Matcher, matched: Mapping[int, int] | None = None
+) -> Callable[[int], str]:
+    """Return the function from the number of a formula of a post to its classes.
+
+    They are the color of the query's formula that it is like (``matched``, by default by its symbols), and how well it
+    matches that one.
+    """
+
+    def kind(formula: int) -> str:
+        latex, like = post.formulas[formula].latex, (matched or {}).get(formula)
+        like = matcher.like(latex) if like is None else like
+        return "" if like is None else f"{color_of(like)} {step_between(query.formulas[like].latex, latex)}"
+
+    return kind
+
+
+def _shown_piece(
+    post: MathPost, piece: SnippetPiece, matcher: Matcher, titled: bool, color: Callable[[int], str]
+) -> dict[str, Any]:
+    html = marked_post(MathPost(piece.text, post.formulas), matcher, color, titled=titled and not piece.start)
+    html = HIDDEN.sub(lambda source: f'<code class="tex">{escape(shown(source[0]))}</code>', html)
+    return {"html": html, "start": piece.start, "end": piece.end, "characters": piece.characters}
+
+
+def _cell(row: int, text: str, read: Reading, matcher: Matcher, color: Callable[[int], str]) -> str:
+    """Write one side of a part of a score: a formula, a sentence, the whole text, or other words."""
+    formulas = read.post.formulas
+    if row < 0:
+        return marked_html(text, MathPost(text, ()), matcher, lambda _: "")
+    if row < len(formulas):
+        return formula_span(formulas[row].latex, color(row))
+    if row >= len(formulas) + len(read.sentences):
+        return "<i>the whole text</i>"
+    sentence = read.sentences[row - len(formulas)]
+    if len(sentence) > _LONGEST:
+        sentence = f"{sentence[:_LONGEST].rsplit(' ', 1)[0]} …"  # between words, which placeholders are
+    return marked_html(sentence, read.post, matcher, color)
+
+
 def _result(document: Document, title: MathPost, score: float, matcher: Matcher, query: MathPost) -> dict[str, Any]:
     body = post_from_html(document.html)
     snippet = best_snippet(body, matcher)
@@ -434,7 +366,7 @@ def _result(document: Document, title: MathPost, score: float, matcher: Matcher,
         "docno": document.docno,
         "post_id": document.docno,
         "score": float(score),
-        "title_html": marked_html(_short(_line(title), title), title, matcher, _kinds(query, title, matcher)),
+        "title_html": marked_html(_title(title), title, matcher, _kinds(query, title, matcher)),
         "snippet_html": marked_html(text, body, matcher, _kinds(query, body, matcher)) + (" …" if snippet.cut else ""),
     }
 
@@ -447,61 +379,58 @@ def _without_headings(text: str, headings: Sequence[str]) -> str:
     return text
 
 
-def _formulas_of(found: Sequence[FoundFormula], title: MathPost) -> dict[str, Any]:
+def _formulas_of(formulas: Sequence[FoundFormula], heading: MathPost) -> dict[str, Any]:
     """A post and the formulas found in it, marked in its title and in the sentence of the best; then the others."""
-    best, post, line = found[0], found[0].post, _short(_line(title), title)
-    shown = {row.latex: _shown(row) for row in found}
-    number = next((i for i, formula in enumerate(post.formulas) if formula.id == best.id), -1)
-    sentence = _without_headings(post.sentence_with(number), [*best.document.origin.section.split(" › "), _line(title)])
-    place = next((m.start() for m in PLACEHOLDER.finditer(sentence) if int(m[1]) == number), -1)
-    if place > _LONGEST_LINE // 2:
-        sentence = sentence[place:]
+    best, post, title = formulas[0], formulas[0].post, _title(heading)
+    shown_as: dict[str, tuple[str, Sequence[tuple[int, int]]]] = {}
+    for row in formulas:  # the classes of each formula, and the part that matches, around which nothing is colored
+        parts = find_part(row.latex, row.part) if row.part else []
+        shown_as[row.latex] = f"part-0 {step_of(row.tier)}{' has-matched' if parts else ''}", parts
 
-    def written(text: str, of: MathPost) -> str:
-        kinds = [shown.get(each.latex, ("", ())) for each in of.formulas]
-        return inline_html(text, of, mark=lambda i: kinds[i][0], parts=lambda i: kinds[i][1])
+    def written(text: str, source: MathPost) -> str:
+        kinds = [shown_as.get(each.latex, ("", ())) for each in source.formulas]
+        return inline_html(text, source, mark=lambda i: kinds[i][0], parts=lambda i: kinds[i][1])
 
-    def alone(row: FoundFormula) -> str:
-        kind, parts = shown[row.latex]
+    def span(row: FoundFormula) -> str:
+        kind, parts = shown_as[row.latex]
         return formula_span(row.latex, kind, parts=parts)
 
-    titled = {title.formulas[int(m[1])].latex for m in PLACEHOLDER.finditer(line)}
+    number = next((i for i, formula in enumerate(post.formulas) if formula.id == best.id), -1)
+    headings = [*best.document.origin.section.split(" › "), " ".join(heading.text.split("\n"))]
+    sentence = _without_headings(post.sentence_with(number), headings)
+    place = next((mark.start() for mark in PLACEHOLDER.finditer(sentence) if int(mark[1]) == number), -1)
+    if place > _LONGEST_LINE // 2:
+        sentence = sentence[place:]
     snippet = written(_short(sentence, post), post) if place >= 0 else ""
+    titled = {heading.formulas[int(mark[1])].latex for mark in PLACEHOLDER.finditer(title)}
     if place < 0 and best.latex not in titled:  # it is in the heading of a section
-        snippet = alone(best)
+        snippet = span(best)
+    values = ((name, value) for name, value in best.substitution.items() if name != value)
     return {
         "docno": best.id,
         "post_id": best.document.docno,
         "score": best.score,
-        "title_html": written(line, title),
+        "title_html": written(title, heading),
         "snippet_html": snippet,
         "latex": best.latex,
         "tier": best.tier,
         "substitution": [
-            {"name_html": _name_html(name), "value_html": formula_span(value)}
-            for name, value in best.substitution.items()
-            if name != value
+            {
+                "name_html": f"<code>{escape(name)}</code>" if name.startswith("?") else formula_span(name),
+                "value_html": formula_span(value),
+            }
+            for name, value in values
         ],
         "others": [
-            {"docno": row.id, "score": row.score, "html": alone(row), "latex": row.latex, "tier": row.tier}
-            for row in found[1:]
+            {"docno": row.id, "score": row.score, "html": span(row), "latex": row.latex, "tier": row.tier}
+            for row in formulas[1:]
         ],
     }
 
 
-def _shown(row: FoundFormula) -> tuple[str, Sequence[tuple[int, int]]]:
-    """The classes of a formula that was found, and the part that matches, around which nothing is colored."""
-    parts = find_part(row.latex, row.part) if row.part else []
-    return f"part-0 {step_of(row.tier)}{' has-matched' if parts else ''}", parts
-
-
-def _name_html(name: str) -> str:
-    """A letter or a wildcard of a query."""
-    return f"<code>{escape(name)}</code>" if name.startswith("?") else formula_span(name)
-
-
-def _line(post: MathPost) -> str:
-    return " ".join(post.text.split("\n"))
+def _title(heading: MathPost) -> str:
+    """Write a heading in one line, cut where it is too long for a result."""
+    return _short(" ".join(heading.text.split("\n")), heading)
 
 
 def _short(text: str, post: MathPost) -> str:
@@ -514,14 +443,6 @@ def _formula_query_html(latex: str) -> str:
     if not latex:
         return ""
     return f'<span class="formula part-0" data-latex="{escape(latex)}">{pattern_html(latex, display=True)}</span>'
-
-
-def _add_moves(systems: Sequence[dict[str, Any]], first: Sequence[str]) -> None:
-    """Add to each result its rank in the first system, from 1; ``None`` if it is not among its 1,000."""
-    ranks = {docno: rank for rank, docno in enumerate(first, start=1)}
-    for system in systems[1:]:
-        for result in system["results"]:
-            result["rank_in_first"] = ranks.get(result["docno"])
 
 
 def _milliseconds(start: float) -> int:

@@ -43,7 +43,6 @@ class TimedConnection(H11Protocol):
     _known = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request."""
         super().connection_made(transport)
         self._since = self.loop.time()
         self._close_after(SECONDS_TO_ASK)
@@ -65,7 +64,6 @@ class TimedConnection(H11Protocol):
         self._close_after(SECONDS_TO_ANSWER if self._busy() else SECONDS_TO_ASK)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the waiting."""
         if self._deadline is not None:
             self._deadline.cancel()
         super().connection_lost(exc)
@@ -119,13 +117,11 @@ class PageServer(uvicorn.Server):
         self._end_requests = end_requests
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen."""
         await super().startup(sockets)
         for each in sockets or []:
             each.listen(_WAITING)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End."""
         asyncio.get_running_loop().call_later(SECONDS_TO_END, self._end_requests)
         await super().shutdown(sockets)
 

@@ -73,19 +73,12 @@ PARAMETERS: Mapping[str, Schema] = {
 
 
 class Request(NamedTuple):
-    """A request.
+    """A request."""
 
-    Attributes:
-        summary: its purpose.
-        about: further sentences.
-        parameters: names in :data:`PARAMETERS`, separated by blanks.
-        answer: a name in :data:`ANSWERS`; nothing for a drawing.
-    """
-
-    summary: str
-    about: str
-    parameters: str
-    answer: str
+    summary: str  # its purpose
+    about: str  # further sentences
+    parameters: str  # names in :data:`PARAMETERS`, separated by blanks
+    answer: str  # a name in :data:`ANSWERS`; nothing for a drawing
 
 
 REQUESTS: Mapping[str, Request] = {
@@ -117,11 +110,7 @@ REQUESTS: Mapping[str, Request] = {
 
 
 def read_parameters(path: str, given: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Read the parameters of a request; missing ones have their defaults.
-
-    Args:
-        path: the request, a key of :data:`REQUESTS`.
-        given: names and values.
+    """Read the parameters of a request, a key of :data:`REQUESTS`; missing ones have their defaults.
 
     Raises:
         BadRequestError: a name is unknown or repeated, a value is missing or wrong.
@@ -167,18 +156,18 @@ def as_text(answer: Any) -> Any:
         return [as_text(each) for each in answer]
     if not isinstance(answer, dict):
         return answer
-    return {
-        _name_as_text(name): _html_as_text(value) if name.endswith("html") else as_text(value)
-        for name, value in answer.items()
-    }
+    converted = {}
+    for name, value in answer.items():
+        if name.endswith("html"):
+            blocks = _BLOCK.sub("</p>\n", value)
+            converted[_name_as_text(name)] = unescape(_TAG.sub("", _FORMULA.sub(r"$\1$", blocks)))
+        else:
+            converted[name] = as_text(value)
+    return converted
 
 
 def _name_as_text(name: str) -> str:
     return "text" if name == "html" else name.removesuffix("_html")
-
-
-def _html_as_text(html: str) -> str:
-    return unescape(_TAG.sub("", _FORMULA.sub(r"$\1$", _BLOCK.sub("</p>\n", html))))
 
 
 # ---- answers

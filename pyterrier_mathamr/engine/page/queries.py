@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from html import unescape
 from itertools import islice
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import math_core
@@ -34,6 +33,7 @@ from pyterrier_mathamr.posts import (
     latex_of_unicode,
     plain_text,
     post_from_any,
+    post_from_html,
 )
 from pyterrier_mathamr.sparse.patterns import read_pattern
 
@@ -64,17 +64,11 @@ _EQUATION = re.compile(r"(?=.*[A-Za-z0-9})] ?= ?[\\(A-Za-z0-9])[A-Za-z0-9^_{}+=(
 
 
 class BoxQuery(NamedTuple):
-    """A query as the page reads it.
+    """A query as the page reads it."""
 
-    Attributes:
-        kind: ``words``, ``mixed`` or ``formula``.
-        post: its words and formulas.
-        latex: the formula that is searched among formulas; empty where there is none.
-    """
-
-    kind: str
-    post: MathPost
-    latex: str
+    kind: str  # `words`, `mixed` or `formula`
+    post: MathPost  # its words and formulas
+    latex: str  # the formula that is searched among formulas; empty where there is none
 
 
 def read_box(engine: EngineSnapshot, q: str) -> BoxQuery:
@@ -95,17 +89,14 @@ def read_box(engine: EngineSnapshot, q: str) -> BoxQuery:
 def problems(q: str, latex: str = "", written_out: Callable[[str], str] = str) -> list[dict[str, Any]]:
     """List the faults in the LaTeX of a query, with the place of each: the formula, and a range of it.
 
-    Args:
-        q: the query.
-        latex: all of it, where it is a formula without delimiters.
-        written_out: writes out the macros of the posts.
+    A formula without delimiters is also given as ``latex``; ``written_out`` writes out the macros of the posts.
     """
     post = post_from_any(q)
     unclosed = [(text[:_SHOWN], 0, 0, "Nothing closes the formula that begins here.") for text in post.unclosed]
     typed = [formula.latex for formula in post.formulas] or [latex]
     wrong = (_problem(latex) for latex in typed if _problem(written_out(latex)))
-    found = [*unclosed, *islice(filter(None, wrong), _PROBLEMS)]
-    return [dict(zip(("latex", "start", "end", "message"), each, strict=True)) for each in found[:_PROBLEMS]]
+    faults = [*unclosed, *islice(filter(None, wrong), _PROBLEMS)]
+    return [dict(zip(("latex", "start", "end", "message"), each, strict=True)) for each in faults[:_PROBLEMS]]
 
 
 def _problem(latex: str) -> tuple[str, int, int, str] | None:
@@ -158,35 +149,36 @@ _terms = lru_cache(maxsize=256)(read_pattern)
 
 def examples(engine: EngineSnapshot) -> list[dict[str, str]]:
     """Choose a question, a formula and a pattern from the first posts: the ones that are easiest to read."""
-    posts = engine.titles_and_bodies(engine.docnos()[:_EXAMINED])
-    found = []
-    questions = [(_unreadable(post, line), post, line) for post, line in _lines(posts)]
-    if questions:
-        _, post, line = min(questions, key=itemgetter(0))
-        found.append({"kind": "question", "q": plain_text(MathPost(line, post.formulas)), "html": _plain(line, post)})
+    documents = engine.indexes.posts.get_many(engine.docnos()[:_EXAMINED])
+    posts = [(post_from_html(document.title), post_from_html(document.html)) for document in documents]
+    chosen = []
+    if questions := list(_lines(posts)):
+        post, line = min(questions, key=lambda question: _unreadable(*question))
+        html = inline_html(line, post).replace(' class="formula"', "")
+        chosen.append({"kind": "question", "q": plain_text(MathPost(line, post.formulas)), "html": html})
     equations = Counter(
         formula.latex.strip() for pair in posts for post in pair for formula in post.formulas[:_FORMULAS_OF_POST]
     )
-    best = sorted((_unusual(latex, count), latex) for latex, count in equations.items() if _is_equation(latex))
-    readable = [latex for _, latex in best[:_READ] if "<math" in formula_html(latex) and _problem(latex) is None]
+    best = sorted(  # what occurs three times first, then the one whose length is nearest to 24
+        (-min(count, 3), abs(24 - len(latex)), latex)
+        for latex, count in equations.items()
+        if _EQUATION.fullmatch(latex) and "=" in _GROUP.sub("", latex)
+    )
+    readable = [latex for *_, latex in best[:_READ] if "<math" in formula_html(latex) and _problem(latex) is None]
     patterns = [(latex, pattern) for latex in readable if (pattern := _pattern_of(latex))]
-    of, pattern = max(
+    source, pattern = max(
         patterns,
         key=lambda pair: ("(" not in pair[0], "^" in pair[0], -abs(14 - len(pair[1].replace("?", "")))),
         default=("", ""),
     )
-    for kind, latex in (
-        ("formula", next((each for each in readable if each != of), "")),
-        ("pattern", pattern),
-    ):
+    formula = next((latex for latex in readable if latex != source), "")
+    for kind, latex in (("formula", formula), ("pattern", pattern)):
         if latex:
             latex = _BRACED.sub(r"\1\2", latex)
-            found.append({"kind": kind, "q": latex if kind == "pattern" else f"${latex}$", "html": pattern_html(latex)})
-    return found
-
-
-def _is_equation(latex: str) -> bool:
-    return _EQUATION.fullmatch(latex) is not None and "=" in _GROUP.sub("", latex)
+            chosen.append(
+                {"kind": kind, "q": latex if kind == "pattern" else f"${latex}$", "html": pattern_html(latex)}
+            )
+    return chosen
 
 
 def _lines(posts: Sequence[tuple[MathPost, MathPost]]) -> Iterator[tuple[MathPost, str]]:
@@ -200,26 +192,15 @@ def _lines(posts: Sequence[tuple[MathPost, MathPost]]) -> Iterator[tuple[MathPos
 
 def _unreadable(post: MathPost, line: str) -> tuple[bool, bool, bool, int]:
     """Order lines: some words first, then questions, then no strange signs, then the length nearest to 60."""
-    words = PLACEHOLDER.sub("x", line)
-    formulas = [post.formulas[int(match[1])].latex for match in PLACEHOLDER.finditer(line)]
-    odd = not _SENTENCE.fullmatch(words) or len(formulas) > 2 or any(_problem(latex) for latex in formulas)
+    formulas = [post.formulas[int(mark[1])].latex for mark in PLACEHOLDER.finditer(line)]
+    is_sentence = _SENTENCE.fullmatch(PLACEHOLDER.sub("x", line))
+    odd = not is_sentence or len(formulas) > 2 or any(_problem(latex) for latex in formulas)
     few = len(PLACEHOLDER.sub("", line)) <= _FEW_WORDS
     return few, not line.endswith("?"), odd, abs(60 - len(plain_text(MathPost(line, post.formulas))))
-
-
-def _unusual(latex: str, count: int) -> tuple[int, int]:
-    """Order equations: what occurs three times first, then the one whose length is nearest to 24."""
-    return -min(count, 3), abs(24 - len(latex))
 
 
 def _pattern_of(latex: str) -> str:
     """Write wildcards for the letters of an equation that has two to four; empty for any other."""
     latex = _BRACED.sub(r"\1\2", latex)
     letters = set(_SINGLE.findall(latex))
-    if not 2 <= len(letters) <= 4 or set(latex) & set("\\_{}"):
-        return ""
-    return _SINGLE.sub(r"?\g<0>", latex)
-
-
-def _plain(line: str, post: MathPost) -> str:
-    return inline_html(line, post).replace(' class="formula"', "")
+    return "" if not 2 <= len(letters) <= 4 or set(latex) & set("\\_{}") else _SINGLE.sub(r"?\g<0>", latex)

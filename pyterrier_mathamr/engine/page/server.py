@@ -22,13 +22,12 @@ from pyterrier_mathamr._common.errors import ConfigError, MathAMRError, require
 from pyterrier_mathamr._common.feedback import gathered
 from pyterrier_mathamr._common.ids import visible
 from pyterrier_mathamr._common.running.worker import OverLimitError
-from pyterrier_mathamr.engine.filters import Filter
+from pyterrier_mathamr.engine.origins import Filter
 from pyterrier_mathamr.store import META, UnknownIdError
 
 from .access import LOCAL, Guard
-from .files import PageFiles, accepts_gzip
-from .first_page import first_page_routes
 from .interface import BadRequestError, as_text, description, read_parameters
+from .pages import PageFiles, accepts_gzip
 from .turns import Turns
 from .workers import QUICK, SEARCHES, SMALL, SeparateAnswers
 
@@ -79,8 +78,7 @@ def make_app(
         return files.error(request, status, message)
 
     api = _api(answers)
-    pages = [*files.routes(), *first_page_routes(files, api)]
-    routes = [*pages, Route("/api/openapi.json", openapi, methods=["GET"]), *api]
+    routes = [*files.routes(api), Route("/api/openapi.json", openapi, methods=["GET"]), *api]
     guard = Middleware(Guard, hosts=hosts, files=files, token=token, root_path=root_path)
     return Starlette(
         routes=[*([Mount(root_path, routes=routes)] if root_path else []), *routes],
@@ -90,7 +88,6 @@ def make_app(
 
 
 def _api(answers: Answers | SeparateAnswers) -> list[Route]:
-    """The routes that compute."""
     from starlette.routing import Route
 
     searches, small = Turns(SEARCHES), Turns(SMALL)
@@ -106,7 +103,7 @@ def _api(answers: Answers | SeparateAnswers) -> list[Route]:
 
         return Route(path.replace("{docno}", "{docno:path}"), respond, methods=["GET"])
 
-    def weak(given: dict[str, Any]) -> bool:
+    def is_weak(given: dict[str, Any]) -> bool:
         return bool(given["weak"] == "1")
 
     def chosen(given: dict[str, Any]) -> Filter:
@@ -115,7 +112,7 @@ def _api(answers: Answers | SeparateAnswers) -> list[Route]:
     return [
         route("/api/settings", "settings"),
         route("/api/preview", "preview", "q", "mode"),
-        route("/api/search", "search", "q", "mode", weak, chosen, "k", "offset"),
+        route("/api/search", "search", "q", "mode", is_weak, chosen, "k", "offset"),
         route("/api/explain", "explain", "q", "docno", "system"),
         route("/api/post", "post", "docno", "q", "start"),
         route("/api/graph/{docno}.svg", "graph", "docno", "theme", lambda given: given["sentence"] or 0),
@@ -124,14 +121,16 @@ def _api(answers: Answers | SeparateAnswers) -> list[Route]:
 
 async def _respond(request: Request, path: str, answer: Callable[[dict[str, Any]], Any], turns: Turns) -> Response:
     """Compute an answer in a thread, and turn an error into a status and one line."""
+    import anyio
+    import anyio.to_thread
     from starlette.responses import JSONResponse, Response
 
     fresh, is_svg = {"Cache-Control": "no-store"}, path.endswith(".svg")
     client, question = request.state.client, str(request.url)
     if turns.full(client, question):
         await asyncio.sleep(_REFUSAL)  # who asks again at once would keep the server busy with refusals
-        error = {"error": "Too many of your requests are waiting; try again in a moment."}
-        return JSONResponse(error, 503, headers={**fresh, "Retry-After": "2"})
+        full = {"error": "Too many of your requests are waiting; try again in a moment."}
+        return JSONResponse(full, 503, headers={**fresh, "Retry-After": "2"})
     try:
         given = {**read_parameters(path, request.query_params.multi_items()), **request.path_params}
 
@@ -146,13 +145,15 @@ async def _respond(request: Request, path: str, answer: Callable[[dict[str, Any]
 
         with gathered():  # faults of a typed query do not belong into a server's log
             async with turns.turn(client, question):
-                content, packed = await _computed(request, job)
+                content, packed = b"", False  # for a client that left while it waited
+                if not await request.is_disconnected():
+                    limiter = anyio.CapacityLimiter(1)
+                    content, packed = await anyio.to_thread.run_sync(job, abandon_on_cancel=True, limiter=limiter)
     except (BadRequestError, ConfigError) as error:
         return JSONResponse({"error": str(error)}, 400, headers=fresh)
     except OverLimitError:
-        return JSONResponse(
-            {"error": "This took too long and was stopped. Ask a shorter question."}, 503, headers=fresh
-        )
+        stopped = {"error": "This took too long and was stopped. Ask a shorter question."}
+        return JSONResponse(stopped, 503, headers=fresh)
     except UnknownIdError:
         return JSONResponse({"error": "There is no such post."}, 404, headers=fresh)
     except Exception:
@@ -162,16 +163,6 @@ async def _respond(request: Request, path: str, answer: Callable[[dict[str, Any]
     if is_svg:
         return Response(content, media_type="image/svg+xml", headers={**headers, **_SVG_POLICY})
     return Response(content, media_type="application/json", headers=headers)
-
-
-async def _computed(request: Request, job: Callable[[], tuple[bytes, bool]]) -> tuple[bytes, bool]:
-    """Compute an answer in a thread; an empty one for a client that left while it waited."""
-    import anyio
-    import anyio.to_thread
-
-    if await request.is_disconnected():
-        return b"", False
-    return await anyio.to_thread.run_sync(job, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1))
 
 
 def serve_page(
@@ -212,13 +203,20 @@ def serve_page(
     from .connections import SECONDS_TO_END, PageServer, limits
 
     if not (path / META).is_file():
-        _refuse(path)
+        from pyterrier_mathamr.engine.search_engine import SearchEngine
+
+        len(SearchEngine(path))  # raises an error that names the other contents of the folder
     local = host in ("127.0.0.1", "localhost", "::1")
-    _check_access(host, token, public=not local or bool(hosts))
-    if root_path and not _ROOT_PATH.fullmatch(root_path):
-        raise ConfigError(
-            "root_path", root_path, "a path that begins with a slash and ends without one, such as /notes"
+    if token is None and (not local or hosts):
+        raise MathAMRError(
+            f"Other machines could read the posts at {host}. Set a token of at least {_SHORTEST_TOKEN} characters in "
+            "MATHAMR_TOKEN, or let everybody read with --token ''."
         )
+    if token and len(token) < _SHORTEST_TOKEN:
+        raise MathAMRError(f"A token of {len(token)} characters could be guessed. Use {_SHORTEST_TOKEN} or more.")
+    if root_path and not _ROOT_PATH.fullmatch(root_path):
+        allowed = "a path that begins with a slash and ends without one, such as /notes"
+        raise ConfigError("root_path", root_path, allowed)
     answers = SeparateAnswers(path, systems, link, title, about)
     names = (*LOCAL, *hosts) if local or hosts else ("*",)
     app = make_app(answers, hosts=names, token=token or "", root_path=root_path)
@@ -250,24 +248,6 @@ def serve_page(
             answers.close()
     if faults:
         raise faults[0]
-
-
-def _check_access(host: str, token: str | None, *, public: bool) -> None:
-    """Raise an error if posts would be shown to others without a decision on who may read them."""
-    if public and token is None:
-        raise MathAMRError(
-            f"Other machines could read the posts at {host}. Set a token of at least {_SHORTEST_TOKEN} characters in "
-            "MATHAMR_TOKEN, or let everybody read with --token ''."
-        )
-    if token and len(token) < _SHORTEST_TOKEN:
-        raise MathAMRError(f"A token of {len(token)} characters could be guessed. Use {_SHORTEST_TOKEN} or more.")
-
-
-def _refuse(path: Path) -> None:
-    """Raise an error that names the other contents of a folder without an engine."""
-    from pyterrier_mathamr.engine.search_engine import SearchEngine
-
-    len(SearchEngine(path))
 
 
 def _listening(host: str, port: int) -> socket.socket:

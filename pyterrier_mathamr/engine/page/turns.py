@@ -47,7 +47,9 @@ class Turns:
         """Wait for a place, and have it for the block."""
         loop = asyncio.get_running_loop()
         recent = loop.time() - _REMEMBERED
-        self._clients = {each: of for each, of in self._clients.items() if of.active or of.last > recent}
+        self._clients = {
+            each: client for each, client in self._clients.items() if client.active or client.last > recent
+        }
         client = self._clients.setdefault(name, _Client())
         if not client.active:
             client.used = max(client.used, self._used + _LEAST)

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
 from pyterrier_mathamr._common.feedback import gathered, ignored_warnings
@@ -54,14 +54,9 @@ class SeparateAnswers:
     """
 
     def __init__(
-        self,
-        path: Path,
-        systems: Sequence[str] = ("blend",),
-        link: str | None = None,
-        title: str = "",
-        about: str = "",
+        self, path: Path, systems: Sequence[str] = ("blend",), link: str | None = None, title: str = "", about: str = ""
     ) -> None:
-        served = _Served(str(path.absolute()), tuple(systems), link, title, about)
+        served: _Served = str(path.absolute()), tuple(systems), link, title, about
         self._searches = _Processes(SEARCHES, served, "search", "$x$")
         self._small = _Processes(SMALL, served, "preview", "$x$")
 
@@ -89,14 +84,8 @@ class SeparateAnswers:
         self._small.close()
 
 
-class _Served(NamedTuple):
-    """The arguments of the processes; see :class:`~.answers.Answers`."""
-
-    path: str
-    systems: tuple[str, ...]
-    link: str | None
-    title: str
-    about: str
+_Served = tuple[str, tuple[str, ...], str | None, str, str]
+"""The path and the other arguments of :class:`~.answers.Answers`."""
 
 
 class _Processes:
@@ -144,16 +133,12 @@ class _Processes:
 
 
 def answer(served: _Served, request: str, *args: object) -> Any:
-    """Answer a request; called in a separate process."""
     from pyterrier_mathamr.formula import one_text  # not for the process of the server
 
     try:
-        with (
-            one_text(),
-            gathered(),
-            ignored_warnings(MathAMRWarning),
-        ):  # faults of a typed query do not belong into a server's log
-            return _answers(served)(request, *args)
+        # faults of a typed query do not belong into a server's log
+        with one_text(), gathered(), ignored_warnings(MathAMRWarning):
+            return _answers(*served)(request, *args)
     except MathAMRError:
         raise
     except Exception as error:
@@ -162,9 +147,9 @@ def answer(served: _Served, request: str, *args: object) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _answers(served: _Served) -> Answers:
+def _answers(path: str, *options: Any) -> Answers:
     from pyterrier_mathamr.engine.search_engine import SearchEngine
 
     from .answers import Answers
 
-    return Answers(SearchEngine(served.path), served.systems, served.link, served.title, served.about)
+    return Answers(SearchEngine(path), *options)

@@ -2,8 +2,7 @@
 
 ::
 
-    pages    HTML ──▶ sections, each with the id that leads to it
-    writing  sections ──▶ files: terms of formulas, words, texts
+    writing  HTML ──▶ sections, each with the id that leads to it ──▶ files: terms of formulas, words, texts
     symbols  the tables of ``formula.tex`` ──▶ symbols.js
     static   the page: latex and grammar read a formula, terms and matching find it, search adds words
 """

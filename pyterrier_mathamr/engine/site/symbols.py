@@ -58,7 +58,6 @@ _WORDS = (*LIMITS, *FUNCTIONS)
 
 @cache
 def symbols_script() -> str:
-    """Return the text of ``symbols.js``."""
     commands = [rf"\{name}" for name in _NAMES.split()] + _SIGNS.split()
     signs = [sign for sign in OPERATORS if len(sign) == 1 and not "\ue000" <= sign <= "\uf8ff"]
     known = {name: _written(atom) for name in (*commands, *signs, *_CHARACTERS) if (atom := _atom(name)) is not None}

@@ -11,6 +11,10 @@
 
 A ``.bin`` file is JSON, compressed with zlib. Formulas are read as :class:`~pyterrier_mathamr.sparse.PatternIndex`
 reads them, so both find the same.
+
+A result of the search links to a section of a page, which begins at each heading. Its anchor is the id of the heading,
+else that of the ``section`` or ``div`` that the heading opens. Navigation, scripts and code that shows no formulas are
+not searched.
 """
 
 from __future__ import annotations
@@ -21,21 +25,23 @@ import shutil
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from html import escape
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from lxml import etree, html
+
+from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr.formula import definitions, one_text, trees_of_posts
 from pyterrier_mathamr.formula.display.typesetting import formula_html
 from pyterrier_mathamr.formula.located import line_trees
 from pyterrier_mathamr.formula.matching import Terms, read_terms
-from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, plain_text
+from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, plain_text, post_from_html
 from pyterrier_mathamr.sparse.tokens import STOP_WORDS
 
-from .pages import Section, SiteError, read_sections
 from .symbols import symbols_script
 
 _STATIC = Path(str(resources.files(__package__) / "static"))
@@ -43,6 +49,28 @@ _PAGE = Path(str(resources.files("pyterrier_mathamr.engine.page") / "static"))
 _FROM_PAGE = ("page.css", "inter.woff2", "stix-two-math.woff2", "icon.svg", "commands.js")
 _WORD = re.compile(r"[^\W_]+")
 _SHARD = 60_000  # characters of JSON before compression
+
+
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_MAIN = (
+    "//*[@role='main']", "//main", "//article", "//*[@id='content' or contains(concat(' ', @class, ' '), ' content ')]",
+    "//body",
+)  # fmt: skip
+_DROPPED = (
+    ".//nav | .//header | .//footer | .//aside | .//style | .//noscript | .//form | .//button | .//template"
+    " | .//*[@role='navigation' or @role='search']"
+    " | .//a[contains(@class, 'headerlink') or contains(@class, 'anchor')]"
+    " | .//*[contains(@class, 'toctree-wrapper') or contains(@class, 'sidebar') or contains(@class, 'toc-')]"
+    " | .//script[not(contains(@type, 'math/tex'))]"
+)
+_NAMED = ".//*[@id] | .//a[@name]"
+_GENERATED = re.compile(r"genindex(?:-\w+)?|py-modindex|search|404")
+_CUT = "\ue010"  # before each heading, in the page as text
+_BLANKS = re.compile(r"\s+")
+
+
+class SiteError(MathAMRError):
+    """A folder holds no pages with text."""
 
 
 class SiteReport(NamedTuple):
@@ -84,7 +112,10 @@ def write_site(folder: str | Path, output: str | Path | None = None, *, title: s
         raise SiteError(f"{folder} has no HTML pages with text")
     formulas, unread = _formulas(sections)
     home = "../" * len(output.relative_to(folder).parts)
-    tokens = list(map(_tokens, sections))
+    tokens = [  # words of a title count more
+        words_of(PLACEHOLDER.sub(" ", f"{section.title.text}\n{section.title.text}\n{section.post.text}"))
+        for section in sections
+    ]
     words, first_words = _words(tokens)
     texts, first_sections = _texts(sections, home)
     packed = {file: _packed(value) for file, value in {"formulas": formulas, **words, **texts}.items()}
@@ -116,6 +147,77 @@ def _packed(value: object) -> bytes:
     return zlib.compress(text.encode("utf-8", "surrogatepass"), 9)
 
 
+# ---- pages
+
+
+class Section(NamedTuple):
+    """A part of a page."""
+
+    page: str  # path of the page in the site, with slashes
+    anchor: str  # id of the place in the page; empty for its beginning
+    title: MathPost  # the heading, with its formulas
+    page_title: str  # the first heading of the page; empty where `title` is that
+    post: MathPost  # the text below the heading
+
+
+def read_sections(folder: Path, output: Path) -> Iterator[Section]:
+    """Read the sections of all pages of a folder, in the order of their paths, except those in ``output``."""
+    for path in sorted(folder.rglob("*.html")):
+        place = path.relative_to(folder)
+        hidden = any(part.startswith((".", "_")) for part in place.parts)
+        if not hidden and not path.is_relative_to(output) and not _GENERATED.fullmatch(path.stem):
+            yield from sections_of(path.read_text(encoding="utf-8", errors="replace"), place.as_posix())
+
+
+def sections_of(source: str, page: str) -> Iterator[Section]:
+    """Divide a page into its sections; a page without text has none."""
+    try:
+        root = html.document_fromstring(source.replace(_CUT, "").encode(), parser=html.HTMLParser(encoding="utf-8"))
+    except etree.ParserError:
+        return
+    main = next((elements[0] for path in _MAIN if (elements := _all(root, path))), root)
+    for dropped in _all(main, _DROPPED):
+        dropped.drop_tree()
+    for image in _all(main, ".//img[contains(@class, 'math') and @alt]"):  # of Sphinx's imgmath
+        image.tag, image.text = "span", image.get("alt")
+        image.set("class", "math-container")
+    headings = list(main.iter(*_HEADINGS))
+    anchors = [_anchor(heading, main) for heading in headings]
+    for heading in headings:
+        mark = html.Element("i")
+        mark.text = _CUT
+        heading.addprevious(mark)
+    text = etree.tostring(main, encoding="unicode", method="html", with_tail=False)
+    before, *pieces = text.split(f"<i>{_CUT}</i>")
+    title = _BLANKS.sub(" ", root.findtext(".//title") or page).strip()
+    page_title, parts = "", [("", escape(title), before)]  # anchor, heading and body of each section
+    for heading, anchor, piece in zip(headings, anchors, pieces, strict=True):
+        above, _, below = piece.partition(f"</{heading.tag}>")
+        parts.append((anchor, above, below))
+    for number, (anchor, above, below) in enumerate(parts):
+        post, section_title = post_from_html(below), post_from_html(above)
+        if post.text or anchor:
+            yield Section(page, anchor, section_title, page_title, post)
+        if number:
+            page_title = page_title or plain_text(section_title)
+
+
+def _all(element: html.HtmlElement, path: str) -> list[html.HtmlElement]:
+    elements: list[html.HtmlElement] = element.xpath(path)
+    return elements
+
+
+def _anchor(heading: html.HtmlElement, main: html.HtmlElement) -> str:
+    """Return the id that leads to a heading; empty if there is none."""
+    named = heading.get("id") or next((each.get("id") or each.get("name") for each in _all(heading, _NAMED)), None)
+    above = heading.getparent()
+    while not named and above is not None and above is not main:
+        if next(above.iter(*_HEADINGS)) is not heading:
+            break
+        named, above = above.get("id"), above.getparent()
+    return named or ""
+
+
 # ---- formulas
 
 
@@ -129,7 +231,6 @@ class _Expressions:
         self.expressions: dict[tuple[int, ...], int] = {}
 
     def add(self, terms: Terms) -> int:
-        """Return the number of a formula."""
         made = list[int]()
         for label, operands in zip(terms.labels, terms.args, strict=True):
             args = tuple(made[operand] for operand in operands)
@@ -151,10 +252,10 @@ def _formulas(sections: Iterable[Section]) -> tuple[dict[str, Any], list[str]]:
     made, of_sections, unread = _Expressions(), list[list[int]](), list[str]()
     with one_text():
         for section in sections:
-            found = [formula.latex for formula in (*section.title.formulas, *section.post.formulas)]
-            macros = definitions(found)
+            latex_of_section = [formula.latex for formula in (*section.title.formulas, *section.post.formulas)]
+            macros = definitions(latex_of_section)
             numbers = list[int]()
-            for latex in found:
+            for latex in latex_of_section:
                 tree = trees_of_posts(latex, macros).opt
                 if tree is None:
                     unread.append(latex)
@@ -171,8 +272,8 @@ def _formulas(sections: Iterable[Section]) -> tuple[dict[str, Any], list[str]]:
 
 def words_of(text: str) -> list[str]:
     """Cut text into words as the browser does: without stop words, in the singular."""
-    found = _WORD.findall(unicodedata.normalize("NFKC", text).lower())
-    return [singular(word) for word in found if word not in STOP_WORDS]
+    words = _WORD.findall(unicodedata.normalize("NFKC", text).lower())
+    return [singular(word) for word in words if word not in STOP_WORDS]
 
 
 def singular(word: str) -> str:
@@ -186,27 +287,22 @@ def singular(word: str) -> str:
     return word[:-1]
 
 
-def _tokens(section: Section) -> list[str]:
-    text = f"{section.title.text}\n{section.title.text}\n{section.post.text}"  # words of a title count more
-    return words_of(PLACEHOLDER.sub(" ", text))
-
-
 def _words(tokens: Iterable[list[str]]) -> tuple[dict[str, Any], list[str]]:
     """Shard the words of all sections: each with its sections, ascending, as distances, and its counts in them."""
-    found: dict[str, list[int]] = {}
+    entries: dict[str, list[int]] = {}
     last: dict[str, int] = {}
     for number, of_section in enumerate(tokens):
         for word, count in Counter(of_section).items():
-            found.setdefault(word, []).extend([number - last.get(word, 0), count])
+            entries.setdefault(word, []).extend([number - last.get(word, 0), count])
             last[word] = number
     shards, firsts, size = list[dict[str, list[int]]](), list[str](), _SHARD
-    for word in sorted(found, key=lambda word: word.encode("utf-16-be")):  # the order of JavaScript
+    for word in sorted(entries, key=lambda word: word.encode("utf-16-be")):  # the order of JavaScript
         if size >= _SHARD:
             shards.append({})
             firsts.append(word)
             size = 0
-        shards[-1][word] = found[word]
-        size += len(word) + 4 * len(found[word])
+        shards[-1][word] = entries[word]
+        size += len(word) + 4 * len(entries[word])
     return {f"words-{number}": shard for number, shard in enumerate(shards)}, firsts
 
 

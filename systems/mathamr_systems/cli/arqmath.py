@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from pyterrier_mathamr._common.feedback import counted
-from pyterrier_mathamr.cli.arqmath import release_at
+from pyterrier_mathamr.cli.commands import release_at
 from pyterrier_mathamr.cli.options import FOLDER, quiet_option
 
 

@@ -15,6 +15,7 @@ from pyterrier_mathamr.engine import SearchEngine
 from pyterrier_mathamr.graph import GraphBuilder, Vocabulary
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig
 from pyterrier_mathamr.model.networks import random_network
+from pyterrier_mathamr.posts import post_from_html
 
 WORDS = ("series", "matrix", "boundary")
 QUERY = "series of a matrix own3 with $x_3^2$"
@@ -72,7 +73,8 @@ class OfRecords(Artifact, name="engine"):
         for index in (indexes.graphs, indexes.bm25, indexes.vectors):
             assert sorted(index.snapshot()) == sorted(docnos), index
         found = [engine.search(QUERY, k=20), engine.search_formula("x_3^0", k=20)]
-        texts = [[title.text, body.text] for title, body in engine.titles_and_bodies(docnos)]
+        posts = indexes.posts.get_many(docnos)
+        texts = [[post_from_html(post.title).text, post_from_html(post.html).text] for post in posts]
         return docnos, texts, [[*table["docno"], *table["score"].round(3)] for table in found]
 
 
