@@ -26,6 +26,18 @@ MISSING, TRUE, FALSE = "\ue009", "\ue00a", "\ue00b"
 _EMPTY_SCRIPT = re.compile(r"[\^_]\{\}")
 _ENDS_WITH_NAME = re.compile(r"\\[A-Za-z@]+\Z")
 _PLACE = re.compile(r"##|#([1-9])")
+_SPEC = re.compile(
+    r"[\s+!]*(?:>\s*\{(?:[^{}]|\{[^{}]*\})*\}[\s+!]*)*(?:(?P<plain>[mosgvbl])|O\s*(?P<O>\{)|G\s*(?P<G>\{)"
+    r"|t\s*\{?(?P<t>\\?[^\s{}])\}?"
+    r"|(?P<rd>[rd])\s*(?P<one>\\?\S)\s*(?P<two>\\?\S)|(?P<RD>[RD])\s*(?P<One>\\?\S)\s*(?P<Two>\\?\S)\s*(?P<default>\{)"
+    r"|e\s*\{(?P<e>[^{}]*)\}|E\s*\{(?P<E>[^{}]*)\}\s*(?P<defaults>\{)|e\s*(?P<one_e>\S))"
+)
+_SHORT = (
+    "R N Z Q C H O P E Reals reals Complex cnums naturals natnums real Set set argmin argmax plim bold image lang rang "
+    "sub exist empty infin isin and mathchoice"
+)
+_SHORTCUTS = frozenset(_SHORT.split())
+"""Commands that only the reader of formulas knows: where a document uses them, other files or a package define them."""
 
 
 class Parameter(NamedTuple):
@@ -100,23 +112,15 @@ def body_of(text: str) -> tuple[str | int, ...]:
     return (*pieces, before + text[at:])
 
 
-_SPEC = re.compile(
-    r"[\s+!]*(?:>\s*\{(?:[^{}]|\{[^{}]*\})*\}[\s+!]*)*(?:(?P<plain>[mosgvbl])|O\s*(?P<O>\{)|G\s*(?P<G>\{)"
-    r"|t\s*\{?(?P<t>\\?[^\s{}])\}?"
-    r"|(?P<rd>[rd])\s*(?P<one>\\?\S)\s*(?P<two>\\?\S)|(?P<RD>[RD])\s*(?P<One>\\?\S)\s*(?P<Two>\\?\S)\s*(?P<default>\{)"
-    r"|e\s*\{(?P<e>[^{}]*)\}|E\s*\{(?P<E>[^{}]*)\}\s*(?P<defaults>\{)|e\s*(?P<one_e>\S))"
-)
-
-
 def parameters_of(spec: str) -> tuple[Parameter, ...] | None:
     r"""Read the argument specification of ``\NewDocumentCommand``; ``None`` for one with other letters."""
-    found: list[Parameter] = []
+    parameters: list[Parameter] = []
     ends = closers(spec)
     at = 0
     while match := _SPEC.match(spec, at):
         at = match.end()
 
-        def value(name: str) -> str:
+        def default(name: str) -> str:
             nonlocal at
             start = match.start(name)
             end = ends.get(start, len(spec))
@@ -126,46 +130,21 @@ def parameters_of(spec: str) -> tuple[Parameter, ...] | None:
         if match["plain"] or match["O"] or match["G"]:
             kind = match["plain"] or ("o" if match["O"] else "g")
             first, last = ("[", "]") if kind == "o" else ("*", "") if kind == "s" else ("", "")
-            default = FALSE if kind == "s" else value("O") if match["O"] else value("G") if match["G"] else MISSING
-            found.append(Parameter(kind, first, last, default))
+            given = FALSE if kind == "s" else default("O") if match["O"] else default("G") if match["G"] else MISSING
+            parameters.append(Parameter(kind, first, last, given))
         elif match["t"]:
-            found.append(Parameter("s", match["t"], "", FALSE))
+            parameters.append(Parameter("s", match["t"], "", FALSE))
         elif match["rd"]:
-            found.append(Parameter(match["rd"], match["one"], match["two"]))
+            parameters.append(Parameter(match["rd"], match["one"], match["two"]))
         elif match["RD"]:
-            found.append(Parameter(match["RD"].lower(), match["One"], match["Two"], value("default")))
+            parameters.append(Parameter(match["RD"].lower(), match["One"], match["Two"], default("default")))
         else:
-            tokens = re.findall(r"\\[A-Za-z]+|\S", match["e"] or match["E"] or match["one_e"])
-            given = value("defaults") if match["E"] is not None else ""
-            defaults = [of[1] or of[2] for of in re.finditer(r"\{([^{}]*)\}|(\S)", given)]
-            defaults += [MISSING] * (len(tokens) - len(defaults))
-            found.append(Parameter("e", " ".join(tokens), "\n".join(defaults)))
-    return None if spec[at:].strip() else tuple(found)
-
-
-def counted(count: int, default: str | None) -> tuple[Parameter, ...]:
-    r"""Make the parameters of ``\newcommand``."""
-    if default is not None and count:
-        return (Parameter("o", "[", "]", default), *[Parameter("m")] * (count - 1))
-    return (Parameter("m"),) * count
-
-
-def delimited(text: str) -> tuple[Parameter, ...]:
-    r"""Make the parameters of ``\def``."""
-    pieces = re.split(r"#[1-9]", text)
-    parameters = [Parameter("=", pieces[0])] if pieces[0].strip() else []
-    for after in pieces[1:]:
-        delimiter = after.removesuffix("#") if after != "#" else ""
-        parameters.append(Parameter("u", delimiter) if delimiter.strip() else Parameter("m"))
-    return tuple(parameters)
-
-
-_SHORT = (
-    "R N Z Q C H O P E Reals reals Complex cnums naturals natnums real Set set argmin argmax plim bold image lang rang "
-    "sub exist empty infin isin and mathchoice"
-)
-_SHORTCUTS = frozenset(_SHORT.split())
-"""Commands that only the reader of formulas knows: where a document uses them, other files or a package define them."""
+            signs = re.findall(r"\\[A-Za-z]+|\S", match["e"] or match["E"] or match["one_e"])
+            given = default("defaults") if match["E"] is not None else ""
+            values = [value[1] or value[2] for value in re.finditer(r"\{([^{}]*)\}|(\S)", given)]
+            values += [MISSING] * (len(signs) - len(values))
+            parameters.append(Parameter("e", " ".join(signs), "\n".join(values)))
+    return None if spec[at:].strip() else tuple(parameters)
 
 
 @lru_cache(maxsize=4096)
