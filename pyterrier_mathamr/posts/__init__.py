@@ -9,7 +9,7 @@
     dictionaries, .jsonl ──own_posts──▶ Document
     files of notes ──files──▶ latex_folder, latex_units         ┐
                               other_markups, markdown_units     ├──statements──▶ units ──note_files──▶ Document
-                              lean (lean_claims)                │
+                              lean                              │
                               HTML and text                     ┘
     folders in BEIR's layout ──beir──▶ documents, queries, judgments
     documents ──passages──▶ passages that cut no formula

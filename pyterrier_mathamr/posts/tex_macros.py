@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import math_core
 
-from .package_macros import PACKAGES
+from .package_macros import PACKAGES, SYMBOLS
 from .tex_input import AT, Definition, closers
 
 MISSING, TRUE, FALSE = "\ue009", "\ue00a", "\ue00b"
@@ -174,8 +174,10 @@ def text_tables() -> tuple[Any, Any]:
 @lru_cache(maxsize=1)
 def package_macros() -> Mapping[str, Macro]:
     """Return the macros of common packages."""
+    symbols = SYMBOLS.split()
+    lines = [f"{names} |{body}" for names, body in zip(symbols[::2], symbols[1::2], strict=True)]
     macros: dict[str, Macro] = {}
-    for line in PACKAGES.replace("\n    ", "").strip().split("\n"):
+    for line in [*PACKAGES.replace("\n    ", "").strip().split("\n"), *lines]:
         names, _, rest = line.partition(" ")
         spec, _, body = rest.strip().partition("|")
         for name in names.split(","):
