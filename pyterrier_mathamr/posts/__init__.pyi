@@ -1,4 +1,3 @@
-from .bare_formulas import latex_of_unicode as latex_of_unicode
 from .beir import BeirFolder as BeirFolder
 from .document import Document as Document
 from .document import Origin as Origin
@@ -9,6 +8,7 @@ from .files import json_lines as json_lines
 from .files import post_files as post_files
 from .latex_folder import FolderMacros as FolderMacros
 from .math_spans import is_formula as is_formula
+from .math_spans import latex_of_unicode as latex_of_unicode
 from .math_spans import strip_delimiters as strip_delimiters
 from .own_posts import IDS as IDS
 from .own_posts import TEXTS as TEXTS

@@ -16,8 +16,16 @@ from html import escape
 from pyterrier_mathamr._common.errors import DocumentError as DocumentError
 from pyterrier_mathamr._common.types import DocNo, FormulaId
 
-from .bare_formulas import bare_spans, latex_of_unicode
-from .math_spans import CODE_BACKSLASH, CODE_DOLLAR, CODE_END, CODE_START, MARK, math_spans
+from .math_spans import (
+    CODE_BACKSLASH,
+    CODE_DOLLAR,
+    CODE_END,
+    CODE_START,
+    MARK,
+    bare_spans,
+    latex_of_unicode,
+    math_spans,
+)
 
 MAX_TOKENS = 120
 
