@@ -197,7 +197,6 @@ class _Reader:
         self._out: list[str] = []
 
     def text(self) -> str:
-        """Read all of it."""
         at = 0
         while token := _TOKEN.search(self._masked, at):
             self._out.append(self._masked[at : token.start()])
@@ -290,7 +289,6 @@ class _Reader:
 
 @cache
 def _symbols() -> dict[str, str]:
-    """The commands that are symbols of text."""
     macros = text_tables()[0].iter_macro_specs()
     found = {macro.macroname: macro.simplify_repl for macro in macros if macro.macroname.isalpha()}
     symbols = {name: text for name, text in found.items() if isinstance(text, str) and "%" not in text}
@@ -307,7 +305,6 @@ def _problem(command: str) -> str:
 
 @cache
 def _known() -> frozenset[str]:
-    """The commands that a text may have."""
     names = {macro.macroname for table in text_tables() for macro in table.iter_macro_specs()}
     return frozenset({*names, *_LAYOUT, *_SILENT, *_BREAKS, *_HEADINGS, *_AROUND, *_ACCENTS, *_MATH})
 

@@ -190,11 +190,9 @@ class LatexFolder:
         return _digest(f"{name}\0{self._digests[root]}")
 
     def having(self, text: str) -> list[str]:
-        """List the files that contain a text."""
         return [name for name, file in self._files.items() if text in file.text]
 
     def own_digest(self, name: str) -> str:
-        """Return a fingerprint of one file."""
         return _digest(self._files[name].text)
 
     def members(self, root: str) -> list[str]:

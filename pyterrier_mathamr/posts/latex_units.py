@@ -105,7 +105,6 @@ class LatexFile:
 
     @property
     def is_balanced(self) -> bool:
-        """Whether each brace is closed."""
         return len(self.ends) == sum(brace[0] == "{" for brace in BRACE.finditer(self.text))
 
 
@@ -226,7 +225,6 @@ class LatexDocument:
                     self._next()
 
     def units(self, file: str, plain: Callable[[str], str], whole: bool) -> list[Unit]:
-        """Return the units of one of its files."""
         return self._outline.units(file, shown, plain, whole)
 
     def _push(self, name: str, *, silent: bool) -> None:
@@ -431,7 +429,6 @@ class LatexDocument:
             self._push(name, silent=frame.silent)
 
     def _declare(self, of: Definition) -> None:
-        """Read a declaration of statements or counters."""
         by, counters, given = of.by, self._counters, [text.strip() for text in of.arguments]
         if by == "documentclass" and _BOOKS.search(given[1]):
             counters.book()

@@ -370,7 +370,6 @@ class _File:
                 self._namespace += f"{name}."
 
     def _declare(self, keyword: LeanToken) -> None:
-        """Read the signature of a declaration."""
         if keyword.text == "class" and self._token.text in ("inductive", "abbrev"):
             self._take()
         has_fields = keyword.text in _FIELDS
@@ -505,7 +504,6 @@ class _Claim:
     is_typed: bool = False  # whether the rest is the type of ``(0 : ℝ)``
 
     def add(self, latex: str, is_apart: bool) -> None:
-        """Add a name, number or group."""
         if is_apart or not self.applied:
             self.applied.append(latex)
         else:

@@ -132,7 +132,6 @@ def read_markdown(
 
 
 def title_of_markdown(source: str) -> tuple[str, str]:
-    """Separate the title of a Markdown document from its body."""
     front = FRONT_MATTER.match(source)
     body = source[front.end() :] if front else source
     title, _ = title_of_front_matter(front[1]) if front else ("", "")

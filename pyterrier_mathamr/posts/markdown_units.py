@@ -166,7 +166,6 @@ class _Splitter:
         self._held: list[str] = []
 
     def split(self) -> None:
-        """Pass the headings, statements and proofs to the outline."""
         first = next((i for i, line in enumerate(self._lines) if line.strip()), 0)
         self.outline.begin_file(self._file, self._notes.title, self._line(first))
         i = 0

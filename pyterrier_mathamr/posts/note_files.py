@@ -267,7 +267,6 @@ class _NoteFolder:
             yield post
 
     def _expander(self, file: str, defined: Definitions, text: str) -> Expander:
-        """Make the expander of a file's formulas."""
         macros, environments = self.known.macros | defined.macros, self.known.environments | defined.environments
         return Expander(Definitions(macros, environments, []), self.macros.at(file), length=len(text))
 

@@ -112,7 +112,6 @@ _RST_TEXT = ADMONITIONS | {
 
 
 def notes_of_rst(text: str) -> Notes:
-    """Read a file of reStructuredText."""
     text = text.expandtabs(8)
     texts = {substitution[1]: substitution[2] for substitution in _SUBSTITUTION.finditer(text)}
     if texts:
@@ -265,7 +264,6 @@ _ORG_KEPT = re.compile(
 
 
 def notes_of_org(text: str) -> Notes:
-    """Read an Org file."""
     lines = Lines()
     title = date = label = ""
     code = drawer = ""

@@ -85,25 +85,19 @@ def _joined(text: str) -> Iterator[str]:
 def _sentences_of(block: str) -> Iterator[str]:
     start = 0
     for end in _END.finditer(block):
-        if _ends_sentence(block, start, end):
-            yield block[start : end.end()].strip()
-            start = end.end()
+        following = block[end.end() : end.end() + 3].lstrip()[:1]
+        if following.islower():
+            continue
+        if end[0].startswith(".") and not end[0].startswith(".."):
+            before = _WORD_BEFORE.search(block, max(start, end.start() - 20), end.start())
+            word = before[0].lstrip("([\"'“‘") if before else ""
+            if not before or word.lower() in _ABBREVIATIONS or (len(word) == 1 and word.isupper()):
+                continue
+            if before.start() == start + (block[start : start + 1] == " ") and _LIST_NUMBER.fullmatch(word):
+                continue
+        yield block[start : end.end()].strip()
+        start = end.end()
     yield block[start:].strip()
-
-
-def _ends_sentence(block: str, start: int, end: re.Match[str]) -> bool:
-    following = block[end.end() : end.end() + 3].lstrip()[:1]
-    if following.islower():
-        return False
-    if not end[0].startswith(".") or end[0].startswith(".."):
-        return True
-    found = _WORD_BEFORE.search(block, max(start, end.start() - 20), end.start())
-    if not found:
-        return False
-    word = found[0].lstrip("([\"'“‘")
-    if word.lower() in _ABBREVIATIONS or (len(word) == 1 and word.isupper()):
-        return False
-    return not (found.start() == start + (block[start : start + 1] == " ") and _LIST_NUMBER.fullmatch(word))
 
 
 def _limited(sentence: str) -> Iterator[str]:
@@ -129,6 +123,7 @@ _NUMBERED = re.compile(r"#\d+$")
 _BLANKS = re.compile(r"[^\S\n]+")
 _MARKS = re.compile(f"[{MARK}{CODE_DOLLAR}{CODE_BACKSLASH}{CODE_START}{CODE_END}]")
 _EXCERPT = 60
+_IN_WORD = re.compile(r"[\w]")
 _CODE = re.compile(f"{CODE_START}([^{CODE_END}]*){CODE_END}?")
 
 
@@ -223,12 +218,15 @@ def placeholder(i: int) -> str:
 
 def plain_text(post: MathPost) -> str:
     """Write a post as text with each formula as ``$latex$``."""
-    return PLACEHOLDER.sub(lambda match: _in_dollars(post.formulas[int(match[1])].latex), post.text)
 
+    def in_dollars(match: re.Match[str]) -> str:
+        latex = post.formulas[int(match[1])].latex
+        escaped = (
+            len(latex) - len(latex.rstrip("\\"))
+        ) % 2  # by the rest of a stripped "\\ ", which would be the dollar
+        return f"${latex}{' ' * escaped}$"
 
-def _in_dollars(latex: str) -> str:
-    escaped = (len(latex) - len(latex.rstrip("\\"))) % 2  # by the rest of a stripped "\\ ", which would be the dollar
-    return f"${latex}{' ' * escaped}$"
+    return PLACEHOLDER.sub(in_dollars, post.text)
 
 
 def typed_text(post: MathPost) -> str:
@@ -241,52 +239,38 @@ def assemble(flat: str, marked: Sequence[PostFormula], bare_formulas: bool = Fal
     pieces: list[str] = []  # of the text, a `MARK` before each placeholder
     formulas: list[PostFormula] = []
     unclosed: list[int] = []
-    for part in _parts(flat, iter(marked), bare_formulas, unclosed):
-        if isinstance(part, PostFormula):
-            if pieces and _in_word(pieces[-1][-1]):
-                pieces.append(" ")
-            pieces.append(MARK + placeholder(len(formulas)))
-            formulas.append(part)
-        elif part:
-            text = part.replace("\\$", "$").replace(CODE_DOLLAR, "$").replace(CODE_BACKSLASH, "\\")
-            glued = pieces and pieces[-1][0] == MARK and _in_word(text[0])
+    known = iter(marked)
+
+    def add(formula: PostFormula) -> None:
+        if pieces and _IN_WORD.match(pieces[-1][-1]):
+            pieces.append(" ")
+        pieces.append(MARK + placeholder(len(formulas)))
+        formulas.append(formula)
+
+    def add_text(text: str) -> None:
+        if text:
+            text = text.replace("\\$", "$").replace(CODE_DOLLAR, "$").replace(CODE_BACKSLASH, "\\")
+            glued = pieces and pieces[-1][0] == MARK and _IN_WORD.match(text)
             pieces.append((" " if glued else "") + text)
+
+    at = 0
+    for start, end, latex in (*math_spans(flat, unclosed), (len(flat), len(flat), "")):
+        for i, part in enumerate(flat[at:start].split(MARK)):
+            if i:
+                add(next(known))
+            for k, text in enumerate(_CODE.split(part) if bare_formulas else [part]):  # text and code in turn
+                done = 0
+                for begin, stop, bare in bare_spans(text) if bare_formulas and k % 2 == 0 else ():
+                    add_text(text[done:begin])
+                    add(PostFormula(bare))
+                    done = stop
+                add_text(text[done:])
+        if latex:
+            add(PostFormula(latex))
+        at = end
     text = _TYPED_PLACEHOLDER.sub("FORMULA-", "".join(pieces)).replace(MARK, "")
     lines = (_BLANKS.sub(" ", line).strip() for line in text.split("\n"))
     text = "\n".join(line for line in lines if line)
-    return MathPost(text, tuple(formulas), tuple(_excerpt(flat, start) for start in unclosed))
-
-
-def _parts(
-    flat: str, known: Iterator[PostFormula], bare_formulas: bool, unclosed: list[int]
-) -> Iterator[str | PostFormula]:
-    """Divide a text into formulas and the text between them."""
-    at = 0
-    for start, end, latex in (*math_spans(flat, unclosed), (len(flat), len(flat), "")):
-        for i, piece in enumerate(flat[at:start].split(MARK)):
-            if i:
-                yield next(known)
-            yield from _parts_with_bare(piece) if bare_formulas else (piece,)
-        if latex:
-            yield PostFormula(latex)
-        at = end
-
-
-def _parts_with_bare(text: str) -> Iterator[str | PostFormula]:
-    """Divide a text whose formulas may have no delimiters, except in code."""
-    for i, piece in enumerate(_CODE.split(text)):  # text and code in turn
-        at = 0
-        for start, end, latex in bare_spans(piece) if i % 2 == 0 else ():
-            yield piece[at:start]
-            yield PostFormula(latex)
-            at = end
-        yield piece[at:]
-
-
-def _in_word(character: str) -> bool:
-    return character.isalnum() or character == "_"
-
-
-def _excerpt(flat: str, start: int) -> str:
-    """Return the text from a place on, in one line and without marks."""
-    return _BLANKS.sub(" ", _MARKS.sub("…", flat[start : start + _EXCERPT])).replace("\n", " ").strip()
+    excerpts = (_MARKS.sub("…", flat[start : start + _EXCERPT]) for start in unclosed)
+    shown = (_BLANKS.sub(" ", excerpt).replace("\n", " ").strip() for excerpt in excerpts)
+    return MathPost(text, tuple(formulas), tuple(shown))

@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 SMALL = 1_500
 """Characters of a file, without blanks and commands, below which it stays whole, unless it has two statements."""
@@ -155,12 +155,6 @@ def series(numbers: Mapping[int, str]) -> frozenset[int]:
     return frozenset(numbers) if increase and len(values) > 1 else frozenset()
 
 
-def _references(note: str) -> list[str]:
-    """List the references in the first words of a proof: labels, and names with numbers such as ``Theorem 3.2``."""
-    labels = [name.strip() for found in _REFERRED.finditer(note) for name in (found[found.lastindex or 0]).split(",")]
-    return [name for name in labels if name] or [f"{found[1]} {found[2]}" for found in _NAMED.finditer(note)]
-
-
 class Unit(NamedTuple):
     """A part of a file that becomes a post, in the markup of the file.
 
@@ -229,7 +223,6 @@ class Outline:
         self._prose[file] = self._draft(file, title, "section", line)
 
     def heading(self, file: str, level: int, title: str, line: int, label: str = "") -> None:
-        """Begin a section."""
         self.open = None
         self.end_sections(level)
         above = self._headings[file]
@@ -274,7 +267,10 @@ class Outline:
 
     def _proof(self, file: str, lead: Lead, line: int) -> Draft:
         """Return the draft to which a proof belongs: its statement, its section, or a new one."""
-        refers = _references(lead.note)
+        labels = [
+            name.strip() for found in _REFERRED.finditer(lead.note) for name in found[found.lastindex or 0].split(",")
+        ]
+        refers = [name for name in labels if name] or [f"{found[1]} {found[2]}" for found in _NAMED.finditer(lead.note)]
         named = (self._by_label.get(name) or self._by_name.get(name.lower()) for name in refers)
         target = next(filter(None, named), None)
         words = lead.name if target else lead.note or lead.name
@@ -303,22 +299,12 @@ class Outline:
         draft.label = draft.label or label
         self._by_label.setdefault(label, draft)
 
-    def _draft(
-        self,
-        file: str,
-        title: str,
-        kind: str,
-        line: int,
-        label: str = "",
-        *,
-        level: int = 0,
-        name: str = "",
-        given: str = "",
-    ) -> Draft:
+    def _draft(self, file: str, title: str, kind: str, line: int, label: str = "", **more: Any) -> Draft:
+        """Add a draft; ``more`` is its level, its name and what the author gave."""
         self._order += 1
         section = tuple(title for _, title in self._sections)
         under = next(reversed(self._headings[file]), None)
-        draft = Draft(file, title, kind, line, self._order, section, under, level, name, given)
+        draft = Draft(file, title, kind, line, self._order, section, under, **more)
         if label:
             self.label(draft, label)
         self._drafts.setdefault(file, []).append(draft)

@@ -267,7 +267,6 @@ class Expander:
         return group.key
 
     def _command(self, name: str, frame: Frame, start: int) -> None:
-        """Read a command."""
         if name[0] != ITSELF:
             macro = self.macros.get(name)
             handler = HANDLERS.get(name) or (HANDLERS["if"] if name in self.flags else None)

@@ -78,7 +78,6 @@ class Expanded:
         self._lines = list(accumulate((len(line) + 1 for line in self.source.split("\n")), initial=0))
 
     def write(self, piece: str, place: int, copied: bool = False) -> None:
-        """Add a piece."""
         goes_on = self._copied and self._copied[-1] and copied
         if not goes_on or place - self.length != self._read[-1] - self._written[-1]:
             self._written.append(self.length)
@@ -88,7 +87,6 @@ class Expanded:
         self.length += len(piece)
 
     def state(self) -> tuple[int, int, int, int]:
-        """Return how much was written."""
         return len(self.pieces), self.length, len(self._written), len(self.definitions)
 
     def restore(self, state: tuple[int, int, int, int]) -> None:
@@ -120,11 +118,9 @@ class Frame:
         self._ends: dict[int, int] | None = None
 
     def place(self, at: int) -> int:
-        """Return the place in the file."""
         return at if self.file is not None else self.origin
 
     def end_of(self, brace: int) -> int | None:
-        """Return the place of the brace that closes one."""
         if self._ends is None:
             self._ends = closers(self.text)
         return self._ends.get(brace)

@@ -164,7 +164,6 @@ def _text_commands() -> frozenset[str]:
 
 
 def text_tables() -> tuple[Any, Any]:
-    """Return pylatexenc's tables of the commands of text."""
     from pylatexenc import latex2text, latexwalker
 
     return latex2text.get_default_latex_context_db(), latexwalker.get_default_latex_context_db()
@@ -172,7 +171,6 @@ def text_tables() -> tuple[Any, Any]:
 
 @lru_cache(maxsize=1)
 def package_macros() -> Mapping[str, Macro]:
-    """Return the macros of common packages."""
     symbols = _SYMBOLS.split()
     lines = [f"{names} |{body}" for names, body in zip(symbols[::2], symbols[1::2], strict=True)]
     macros: dict[str, Macro] = {}
