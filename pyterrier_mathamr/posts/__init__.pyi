@@ -1,8 +1,4 @@
 from .beir import BeirFolder as BeirFolder
-from .document import Document as Document
-from .document import Origin as Origin
-from .document import ReadingOptions as ReadingOptions
-from .document import SourceEntry as SourceEntry
 from .files import UnreadFilesError as UnreadFilesError
 from .files import json_lines as json_lines
 from .files import post_files as post_files
@@ -27,9 +23,13 @@ from .passages import MathPassager as MathPassager
 from .post import PLACEHOLDER as PLACEHOLDER
 from .post import TITLE_FORMULA as TITLE_FORMULA
 from .post import TOKEN as TOKEN
+from .post import Document as Document
 from .post import DocumentError as DocumentError
 from .post import MathPost as MathPost
+from .post import Origin as Origin
 from .post import PostFormula as PostFormula
+from .post import ReadingOptions as ReadingOptions
+from .post import SourceEntry as SourceEntry
 from .post import formula_id as formula_id
 from .post import is_numbered as is_numbered
 from .post import placeholder as placeholder

@@ -138,9 +138,8 @@ def title_of_html(source: str) -> tuple[str, str]:
 def masked_html(source: str) -> tuple[str, list[tuple[int, int]]]:
     """Find what cannot be cut: formulas, tags, comments, and code with delimiters of formulas.
 
-    Returns:
-        The text in which `math_spans` finds the other formulas, of the same length, with masks for all these parts;
-        and the start and end of each part, in any order.
+    Returns the text in which `math_spans` finds the other formulas, of the same length, with masks for all these parts;
+    and the start and end of each part, in any order.
     """
     rendered: list[tuple[int, int]] = []
     for expression in (_SHOWN, _MATHJAX_TAG):

@@ -109,10 +109,6 @@ _LAYOUT = """
 def read_latex(source: str, known: Definitions | None = None) -> tuple[str, str, dict[str, str]]:
     """Read a LaTeX document, or a part of one: title and text with formulas between delimiters, faults by place.
 
-    Args:
-        source: the document.
-        known: what is defined elsewhere.
-
     Raises:
         OverLimitError: its macros write too much.
     """

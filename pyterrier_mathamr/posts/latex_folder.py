@@ -58,12 +58,7 @@ class FolderMacros:
         self._at: dict[str, dict[str, Macro]] = {}
 
     def add(self, file: str, macros: Mapping[str, Macro]) -> None:
-        """Add the macros of a file.
-
-        Args:
-            file: its name, for messages.
-            macros: by name, without the backslash.
-        """
+        """Add the macros of a file by name, without the backslash."""
         for name, macro in macros.items():
             places, place = self._places.setdefault(name, {}), posixpath.dirname(file)
             places[place] = macro if places.get(place, macro) == macro else None
@@ -109,9 +104,7 @@ class FolderMacros:
     def used(self, text: str, file: str = "") -> dict[str, Macro]:
         """Return the macros whose names a text has, and those that they use in turn.
 
-        Args:
-            text: in which names are searched.
-            file: the file whose macros they are, see :meth:`at`; by default those on which all definitions agree.
+        They are those of a file, see :meth:`at`; by default those on which all definitions agree.
         """
         macros = self.at(file) if file else self.macros
         used: dict[str, Macro] = {}
@@ -144,7 +137,7 @@ class LatexFolder:
         names: of all of them, in order, including packages and classes.
         read: reads a file, or returns why it cannot be read.
         known: definitions that apply to all.
-        folder: macros of the folder.
+        macros: of the folder.
         only: the file to read, with the files that it includes; by default all.
 
     Attributes:
@@ -156,10 +149,10 @@ class LatexFolder:
         names: Sequence[str],
         read: Callable[[str], str | DocumentError],
         known: Definitions,
-        folder: FolderMacros,
+        macros: FolderMacros,
         only: str = "",
     ) -> None:
-        self._known, self._folder = known, folder
+        self._known, self._macros = known, macros
         self.errors: dict[str, DocumentError] = {}
         self._files: dict[str, _Scanned] = {}
         self._names = there = frozenset(names)
@@ -232,7 +225,7 @@ class LatexFolder:
             name, problem = self._found(file, target)
             return name, self._text(name) if name in reachable else None, problem
 
-        expander = Expander(self._known, self._folder.at(root), include)
+        expander = Expander(self._known, self._macros.at(root), include)
         for name in (root, *sorted(reachable, key=lambda name: not _is_style(name))):
             if name not in expander.files:
                 expander.read(name, self._text(name), style=_is_style(name))
@@ -251,7 +244,7 @@ class LatexFolder:
 
     def _scanned(self, name: str, text: str) -> _Scanned:
         """Find the files that a file includes; it is expanded for that only if macros name them."""
-        used = self._folder.used(text, name)
+        used = self._macros.used(text, name)
         targets: list[str] = []
         bodies = [piece for macro in used.values() for piece in macro.body if isinstance(piece, str)]
         if any(_INCLUDES.search(body) for body in bodies):
@@ -260,7 +253,7 @@ class LatexFolder:
                 targets.append(target)
                 return "", None, ""
 
-            Expander(self._known, self._folder.at(name), include).read(name, cleaned(text), style=_is_style(name))
+            Expander(self._known, self._macros.at(name), include).read(name, cleaned(text), style=_is_style(name))
         for found in _INPUT.finditer(text):
             if found["style"]:
                 ending = ".cls" if found["style"] == "documentclass" else ".sty"
@@ -273,7 +266,7 @@ class LatexFolder:
         packed = zlib.compress(text.encode("utf-8", "surrogatepass"), 1)
         return _Scanned(
             packed,
-            _digest(f"{text}{sorted(used.items())}{self._folder.differing(text)}"),
+            _digest(f"{text}{sorted(used.items())}{self._macros.differing(text)}"),
             inputs,
             [each for each in files if _is_style(each)],
         )

@@ -190,10 +190,8 @@ class _Open:
 class LatexDocument:
     """The files of a document, split.
 
-    Args:
-        members: the files of the document by name; the first one includes the others.
-        expander: it has read them, and files that contribute only their definitions.
-        everywhere: definitions that apply to all.
+    The ``expander`` has read them, and files that contribute only their definitions. The first of the ``members``
+    includes the others.
     """
 
     def __init__(self, members: Sequence[str], expander: Expander, everywhere: Iterable[Definition]) -> None:

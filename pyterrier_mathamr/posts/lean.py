@@ -436,12 +436,7 @@ class _File:
 
 
 def lean_units(text: str, *, whole: bool) -> list[Unit]:
-    """Read the declarations of a file, and first the documentation of its module, if there is any.
-
-    Args:
-        text: the file.
-        whole: whether the file becomes one unit.
-    """
+    """Read the declarations of a file, and first the documentation of its module, if there is any."""
     file = _File(text)
     file.read()
     about = "\n\n".join(doc for _, doc in file.modules)
@@ -555,11 +550,7 @@ def _bare(latex: str) -> str:
 
 
 def claim_latex(tokens: Sequence[LeanToken]) -> str:
-    """Write a claim as LaTeX; the empty text if it is only words.
-
-    Args:
-        tokens: of the claim; its brackets may be unbalanced.
-    """
+    """Write a claim as LaTeX, whose brackets may be unbalanced; the empty text if it is only words."""
     if not any(token.kind == "sign" and token.text not in _POOR for token in tokens):
         return ""
     parts, end = [_Claim()], 0

@@ -76,10 +76,7 @@ def read_markdown(
 ) -> tuple[list[str], dict[str, str]]:
     """Convert the parts of a document to HTML; return it and the errors by place. Macros of a part hold for all parts.
 
-    Args:
-        sources: the parts.
-        known: what is defined elsewhere.
-        expander: knows all macros; if given, definitions in the parts are ignored.
+    An ``expander`` knows all macros, and definitions in the parts are ignored.
     """
     parts = [_OURS.sub("", clean(FRONT_MATTER.sub("", part.replace("\r\n", "\n"), count=1))) for part in sources]
     masked = [without_code(part) for part in parts]
@@ -99,7 +96,7 @@ def read_markdown(
                  for start, end, _ in math_spans(joined)]  # fmt: skip
         found += [(match.start(), match.end(), match[1] or match[2]) for match in given.values()]
         found += [(start, end, "") for start, end in spans]
-        pieces, items, at = [], [], 0
+        pieces, items, at = list[str](), list[tuple[str, str]](), 0
         for start, end, latex in sorted(found):
             if start < at:
                 continue  # a definition within a formula

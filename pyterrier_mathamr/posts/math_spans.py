@@ -480,8 +480,8 @@ def latex_of_unicode(source: str) -> str:
         elif kind in ("dot", "degree"):
             plain = r"\cdot " if kind == "dot" else r"^{\circ}"
         elif kind == "accent":
-            letter, accent = unicodedata.normalize("NFD", match[0])
-            plain = rf"\{_ACCENTS[accent]}{{{letter}}}"
+            letter = unicodedata.normalize("NFD", match[0])  # and its accent
+            plain = rf"\{_ACCENTS[letter[1]]}{{{letter[0]}}}"
         elif kind == "fraction":
             above, _, below = plain.partition("⁄")
             plain = rf"\frac{{{above}}}{{{below}}}"

@@ -30,7 +30,6 @@ from pyterrier_mathamr._common.feedback import report_problem
 from pyterrier_mathamr._common.ids import valid_id
 from pyterrier_mathamr.store import row_fingerprint
 
-from .document import LONGEST_ID, LONGEST_POST, Document, Origin, ReadingOptions, SourceEntry, document_of, is_empty
 from .files import STYLES, SUFFIXES, Listing, UnopenedFileError, day_of, listed, path_text, read_text
 from .html import title_of_html
 from .kept_source import source_texts, with_hidden
@@ -41,7 +40,22 @@ from .markdown import FRONT_MATTER, read_markdown
 from .markdown_units import markdown_units, notes_of
 from .math_spans import replaced
 from .other_markups import notes_of_notebook, notes_of_org, notes_of_rst
-from .post import PLACEHOLDER, DocumentError, MathPost, PostFormula, placeholder, plain_text
+from .post import (
+    LONGEST_ID,
+    LONGEST_POST,
+    PLACEHOLDER,
+    Document,
+    DocumentError,
+    MathPost,
+    Origin,
+    PostFormula,
+    ReadingOptions,
+    SourceEntry,
+    document_of,
+    is_empty,
+    placeholder,
+    plain_text,
+)
 from .reading import post_from_html, post_from_text, report_unclosed
 from .statements import Unit
 from .tex_expansion import Expander, collected
@@ -94,11 +108,7 @@ def note_entries(
 ) -> Iterator[SourceEntry | DocumentError]:
     """Iterate over the files of a folder; or over a file, and the files of its folder that it includes.
 
-    Args:
-        path: the folder or file.
-        reading: how to read them.
-        prefix: the prefix of the docnos of a folder's files.
-        lasting: gets the macros of the folder.
+    The docnos of a folder's files get the ``prefix``; ``lasting`` gets the macros of the folder.
     """
     only = "" if path.is_dir() else path_text(path.name)
     top = path.parent if only else path
@@ -122,16 +132,7 @@ def note_entries(
 
 
 class _NoteFolder:
-    """The files of a folder, read with the macros of all of them.
-
-    Args:
-        root: the folder or file that was given as a source.
-        top: the folder.
-        files: their paths by name.
-        reading: how to read them.
-        prefix: the prefix of docnos.
-        only: the file to read, with the files that it includes; by default all.
-    """
+    """The files of a folder by name, read with the macros of all; or ``only`` one, and the files that it includes."""
 
     def __init__(
         self, root: str, top: Path, files: Mapping[str, Path], reading: ReadingOptions, prefix: str, only: str
@@ -185,14 +186,13 @@ class _NoteFolder:
             read_from["blueprint"] = repr([self.latex.digest(file) for file in self._blueprint])
         elif name in self._blueprint:
             read_from["declared"] = repr(sorted(self._declared))
-        reader: Callable[..., Iterable[Document | DocumentError]] = partial(
-            {"latex": self._latex, "lean": self._lean}.get(form) or (self._notes if form in _NOTES else self._plain),
-            place,
-            Origin(self.root, name, date=day_of(path)),
-            *([] if form == "latex" else [form, text]),
-        )
+        origin = Origin(self.root, name, date=day_of(path))
+        read: Callable[[], Iterable[Document | DocumentError]] = partial(self._latex, place, origin)
+        if form != "latex":
+            reader = self._lean if form == "lean" else self._notes if form in _NOTES else self._plain
+            read = partial(reader, place, origin, form, text)
         content = row_fingerprint({"file": self.latex.own_digest(name) if form == "latex" else text})
-        return SourceEntry(place, self.root, name, row_fingerprint(read_from), reader, content)
+        return SourceEntry(place, self.root, name, row_fingerprint(read_from), read, content)
 
     def _latex(self, place: str, origin: Origin) -> _Results:
         """Read the units of a file, except statements that are in the posts of declarations."""
@@ -261,9 +261,11 @@ class _NoteFolder:
             statement = statements.get(post.docno.partition("#")[2]) if isinstance(post, Document) else None
             if statement and isinstance(post, Document):
                 html = (statement.title, post.html + with_hidden(statement.html), post.parent_title)
-                parts = [replace(part, formulas=tuple(PostFormula(of.latex) for of in part.formulas))
-                         for part in map(post_from_html, html)]  # fmt: skip
-                post = document_of(post.docno, *parts, post.origin)
+                title, body, above = (
+                    replace(part, formulas=tuple(PostFormula(formula.latex) for formula in part.formulas))
+                    for part in map(post_from_html, html)
+                )
+                post = document_of(post.docno, title, body, above, post.origin)
             yield post
 
     def _expander(self, file: str, defined: Definitions, text: str) -> Expander:

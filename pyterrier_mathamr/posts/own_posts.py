@@ -31,14 +31,24 @@ from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr._common.ids import valid_id
 from pyterrier_mathamr.store import InvalidIdError, row_fingerprint
 
-from .document import LONGEST_ID, LONGEST_POST, Document, Origin, ReadingOptions, SourceEntry, document_of, is_empty
 from .files import LINES, SUFFIXES, UNREADABLE, UnreadFilesError, json_lines, lines_of, opened, path_text, why_unread
 from .html import title_of_html
 from .kept_source import with_hidden
 from .latex_document import read_latex
 from .markdown import read_markdown, title_of_markdown
 from .note_files import note_entries, options_digest, read_macros
-from .post import DocumentError, MathPost
+from .post import (
+    LONGEST_ID,
+    LONGEST_POST,
+    Document,
+    DocumentError,
+    MathPost,
+    Origin,
+    ReadingOptions,
+    SourceEntry,
+    document_of,
+    is_empty,
+)
 from .reading import check_texts, post_from_any, post_from_html, post_from_text, report_unclosed
 from .tex_expansion import Expander
 from .tex_macros import Definitions, Macro, Parameter

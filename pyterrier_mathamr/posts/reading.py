@@ -183,11 +183,7 @@ TOPIC_COLUMNS = ("title", "body", "query", "latex")
 
 
 def check_topic(row: Mapping[Any, Any]) -> None:
-    """Check that the texts of a topic are texts, or missing.
-
-    Raises:
-        DocumentError: one of them is a list, a number or another object.
-    """
+    """Raise :class:`DocumentError` if a text of a topic is a list, a number or another object."""
     for name in TOPIC_COLUMNS:
         if not isinstance(value := row.get(name), str) and not is_missing(value):
             raise DocumentError(

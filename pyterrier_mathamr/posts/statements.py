@@ -244,15 +244,7 @@ class Outline:
         self._prose[file] = self._draft(file, title, kind, line, label, given=fragment)
 
     def begin(self, file: str, lead: Lead, line: int, label: str = "", printed: str = "") -> None:
-        """Begin a statement or proof.
-
-        Args:
-            file: where it is.
-            lead: its first words, with the number that the author typed.
-            line: where it begins.
-            label: given by the author.
-            printed: the number that LaTeX would print.
-        """
+        """Begin a statement or proof, where ``printed`` is the number that LaTeX would print."""
         if lead.kind in PROOFS:
             self.open = self._proof(file, lead, line)
             return
@@ -313,11 +305,7 @@ class Outline:
     def units(self, file: str, shown: Callable[[str], str], plain: Callable[[str], str], whole: bool) -> list[Unit]:
         """Return the units of a file.
 
-        Args:
-            file: its name.
-            shown: returns the visible text of a piece, at least as long.
-            plain: returns a title without markup.
-            whole: whether the file becomes one unit.
+        ``shown`` returns the visible text of a piece, at least as long; ``plain`` a title without markup.
         """
         drafts = self._drafts.get(file, [])
         size = sum(len(shown(text)) for draft in drafts for _, text in draft.pieces)

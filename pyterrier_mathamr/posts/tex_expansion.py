@@ -128,13 +128,7 @@ class Expander:
         self._use: tuple[Frame, int, tuple[int, int, int, int]] | None = None  # the macro of the file that is expanded
 
     def read(self, name: str, text: str, *, style: bool = False) -> Expanded:
-        """Expand a file, and the files that it includes.
-
-        Args:
-            name: its name.
-            text: its text.
-            style: it is a package or class, in which ``@`` is a letter.
-        """
+        """Expand a file, and the files that it includes; in a package or class, ``@`` is a letter."""
         floor = len(self.frames)
         file = self.open_file(name, text, style)
         self._run(floor)
