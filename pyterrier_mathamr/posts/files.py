@@ -290,8 +290,8 @@ def decoded(data: bytes) -> str:
         return data.decode(encoding or "utf-8")
     except UnicodeDecodeError as error:
         reason = f"it is not {(encoding or 'utf-8').upper().removesuffix('-SIG')} from byte {error.start:,} on"
-    if not encoding and (found := _DECLARED.search(data, 0, 20_000)):
-        name = (found[1] or found[2]).decode().lower()
+    if not encoding and (match := _DECLARED.search(data, 0, 20_000)):
+        name = (match[1] or match[2]).decode().lower()
         name = _ENCODINGS.get(name, name)
         try:
             if _KNOWN.fullmatch(name):

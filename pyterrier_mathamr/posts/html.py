@@ -286,8 +286,8 @@ class HtmlFlattener:
             self._copies += copy
             self._spans.append(_COPY if copy else None)
             return
-        found = _ID.search(attributes)
-        given = clean(unescape(found[found.lastindex or 0])) if found else ""
+        match = _ID.search(attributes)
+        given = clean(unescape(match[match.lastindex or 0])) if match else ""
         span = _MathSpan(" ".join(given.split()))  # HTML's ids have no line breaks
         if self._math:
             outer = self._math[-1]

@@ -254,12 +254,12 @@ class LatexFolder:
                 return "", None, ""
 
             Expander(self._known, self._macros.at(name), include).read(name, cleaned(text), style=_is_style(name))
-        for found in _INPUT.finditer(text):
-            if found["style"]:
-                ending = ".cls" if found["style"] == "documentclass" else ".sty"
-                targets += [each.strip() + ending for each in found["names"].split(",")]
-            elif found["input"] or found["imported"]:
-                target = found["file"] or found["bare"] or f"{found['folder']}/{found['imported']}".replace("//", "/")
+        for match in _INPUT.finditer(text):
+            if match["style"]:
+                ending = ".cls" if match["style"] == "documentclass" else ".sty"
+                targets += [each.strip() + ending for each in match["names"].split(",")]
+            elif match["input"] or match["imported"]:
+                target = match["file"] or match["bare"] or f"{match['folder']}/{match['imported']}".replace("//", "/")
                 targets.append(Expander(self._known, used).text(target) if "\\" in target else target)
         files = dict.fromkeys(filter(None, (self._found(name, target.strip())[0] for target in targets)))
         inputs = [each for each in files if not _is_style(each)]

@@ -513,10 +513,10 @@ def _end_of_note(file: LatexFile, start: int) -> int | None:
 def _label_in(blank: str, start: int, end: int) -> str:
     """Return the label of a statement: the first that is none of an equation."""
     depth = 0
-    for found in _LABEL.finditer(blank, start, end if end >= 0 else start + 200):
-        if found["label"]:
+    for match in _LABEL.finditer(blank, start, end if end >= 0 else start + 200):
+        if match["label"]:
             if not depth:
-                return found["label"]
-        elif _MATH.fullmatch(found["name"]):
-            depth += 1 if found["edge"] == "begin" else -1
+                return match["label"]
+        elif _MATH.fullmatch(match["name"]):
+            depth += 1 if match["edge"] == "begin" else -1
     return ""

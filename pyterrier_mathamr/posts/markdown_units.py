@@ -346,7 +346,7 @@ class _Splitter:
         after = ""
         if i in self._ends:
             content[-1], _, after = content[-1].rpartition(rf"\end{{{environment[2]}}}")
-        label = next((found[1] for found in map(_LABEL.search, content[:2]) if found), "")
+        label = next((match[1] for match in map(_LABEL.search, content[:2]) if match), "")
         content = [_LABEL.sub("", line) for line in content]
         if i in self._ends:
             self._whole(i, lead, label, content)
@@ -420,18 +420,18 @@ class _Splitter:
 
 def _of_div(opened: str) -> tuple[Lead | None, str]:
     r"""Read the first line of a div: ``theorem``, ``{.theorem #cs name="…"}``, ``{prf:theorem} Title``."""
-    found = _OPENED_DIV.match(opened)
-    if found is None:
+    match = _OPENED_DIV.match(opened)
+    if match is None:
         return None, ""
-    inner = found["in"] or ""
+    inner = match["in"] or ""
     label, _ = _without_label(f"{{{inner}}}")
-    names = [found["word"], *re.findall(r"\.([\w-]+)", inner), *re.findall(r"^\s*([\w:-]+)\s*$", inner)]
+    names = [match["word"], *re.findall(r"\.([\w-]+)", inner), *re.findall(r"^\s*([\w:-]+)\s*$", inner)]
     names = [name.rpartition(":")[2] for name in names] + ([_QUARTO.get(label[:3], "")] if label[3:4] == "-" else [])
     name = next(filter(kind_of, names), "")
     if not name:
-        return (lead_of(found["rest"]) if names[-1] in _TEXT_DIRECTIVES else None), label
+        return (lead_of(match["rest"]) if names[-1] in _TEXT_DIRECTIVES else None), label
     quoted = re.search(r"""(?:name|title)=["']([^"']*)["']""", inner)
-    note = quoted[1] if quoted else found["note"] or found["rest"]
+    note = quoted[1] if quoted else match["note"] or match["rest"]
     return Lead(kind_of(name), printed_name(name, kind_of(name)), "", note.strip()), label
 
 
@@ -440,8 +440,8 @@ def _without_label(text: str) -> tuple[str, str]:
     attributes = _ATTRIBUTES.search(text)
     if attributes is None:
         return "", text
-    found = _ID.search(attributes[1])
-    return found[1] if found else "", text[: attributes.start()] + text[attributes.end() :]
+    match = _ID.search(attributes[1])
+    return match[1] if match else "", text[: attributes.start()] + text[attributes.end() :]
 
 
 def display_marks(formula: str) -> tuple[str, str]:

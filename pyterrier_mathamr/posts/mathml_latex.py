@@ -188,7 +188,7 @@ def _fold(source: str) -> _Written:
             hidden += 0 if closed else -1 if tag[1] else 1
             continue
         if not tag[1]:
-            attributes = {found[1].lower(): found[found.lastindex or 2] for found in _ATTRIBUTE.finditer(tag[3])}
+            attributes = {match[1].lower(): match[match.lastindex or 2] for match in _ATTRIBUTE.finditer(tag[3])}
             variant = attributes.get("mathvariant", stack[-1].variant if stack else "")
             stack.append(_Element(name, attributes, variant))
         elif not stack or stack[-1].tag != name:

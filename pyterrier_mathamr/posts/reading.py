@@ -219,8 +219,8 @@ def report_unclosed(name: str, post: MathPost) -> MathPost:
     for where in post.unread:
         report_problem(name, "the MathML of a formula cannot be read, and is text", where)
     for where in post.unclosed:
-        found = _DELIMITER.match(where)
-        report_problem(name, f"{found[0] if found else where[:1]} is never closed", where)
+        match = _DELIMITER.match(where)
+        report_problem(name, f"{match[0] if match else where[:1]} is never closed", where)
     return post
 
 

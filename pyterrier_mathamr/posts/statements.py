@@ -119,11 +119,11 @@ def lead_of(text: str) -> Lead | None:
         return Lead(_KIND_OF[of["name"].lower()], of["name"], "", text.rstrip(" .:"))
     if _A_PROOF.fullmatch(text):
         return Lead("proof", "Proof", "", text.rstrip(" .:"))
-    found = _LEAD.fullmatch(text)
-    if found is None or found["name"].lower() not in _PRINTED:
+    match = _LEAD.fullmatch(text)
+    if match is None or match["name"].lower() not in _PRINTED:
         return None
-    note = found["note"] or found["bracketed"] or (found["rest"] or "").strip(" .:")
-    return Lead(_KIND_OF[found["name"].lower()], found["name"], found["number"] or "", note)
+    note = match["note"] or match["bracketed"] or (match["rest"] or "").strip(" .:")
+    return Lead(_KIND_OF[match["name"].lower()], match["name"], match["number"] or "", note)
 
 
 _NUMBERED = re.compile(r"(?:§[ \t]*)?(?P<number>\d{1,3}(?:\.\d{1,3}){0,4})[.)]?(?:[ \t]+(?P<rest>\S[^\n]*))?")
@@ -141,11 +141,11 @@ def numbered_lead(text: str) -> tuple[Lead | None, str]:
     """
     if lead := lead_of(text):
         return lead, ""
-    found = _NUMBERED.fullmatch(text.strip())
-    if found is None:
+    match = _NUMBERED.fullmatch(text.strip())
+    if match is None:
         return None, ""
-    lead = lead_of(found["rest"] or "")
-    return (lead._replace(number=lead.number or found["number"]) if lead else None), found["number"]
+    lead = lead_of(match["rest"] or "")
+    return (lead._replace(number=lead.number or match["number"]) if lead else None), match["number"]
 
 
 def series(numbers: Mapping[int, str]) -> frozenset[int]:
@@ -260,9 +260,9 @@ class Outline:
     def _proof(self, file: str, lead: Lead, line: int) -> Draft:
         """Return the draft to which a proof belongs: its statement, its section, or a new one."""
         labels = [
-            name.strip() for found in _REFERRED.finditer(lead.note) for name in found[found.lastindex or 0].split(",")
+            name.strip() for match in _REFERRED.finditer(lead.note) for name in match[match.lastindex or 0].split(",")
         ]
-        refers = [name for name in labels if name] or [f"{found[1]} {found[2]}" for found in _NAMED.finditer(lead.note)]
+        refers = [name for name in labels if name] or [f"{match[1]} {match[2]}" for match in _NAMED.finditer(lead.note)]
         named = (self._by_label.get(name) or self._by_name.get(name.lower()) for name in refers)
         target = next(filter(None, named), None)
         words = lead.name if target else lead.note or lead.name

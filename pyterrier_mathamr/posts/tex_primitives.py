@@ -89,16 +89,23 @@ def _handles(*names: str) -> Callable[[Handler], Handler]:
     return register
 
 
-def _defines(names: Iterable[str], spec: str) -> Callable[[Callable[..., bool]], Callable[..., bool]]:
-    """Register the definition that some commands make of arguments, which it may refuse."""
-    parameters = parameters_of(spec) or ()
+def _defines(names: Iterable[str], spec: str) -> Callable[[Callable[..., bool | None]], Callable[..., bool | None]]:
+    """Register a definition by the arguments of some commands, of which ``c`` is a command's name.
 
-    def register(define: Callable[..., bool]) -> Callable[..., bool]:
+    The definition returns ``False`` if it refuses the arguments.
+    """
+    parameters = parameters_of(spec.replace("c", "m")) or ()
+
+    def register(define: Callable[..., bool | None]) -> Callable[..., bool | None]:
         @_handles(*names)
         def handler(tex: Expander, by: str, frame: Frame, start: int) -> bool:
             cursor = Cursor(tex.frames)
             values = tex.values(parameters, cursor)
-            return values is not None and define(tex, by, *values) and _defined(tex, by, cursor)
+            if values is None:
+                return False
+            values = [_name(value) if kind == "c" else value for kind, value in zip(spec, values, strict=True)]
+            named = spec.find("c") < 0 or values[spec.find("c")]
+            return bool(named) and define(tex, by, *values) is not False and _defined(tex, by, cursor)
 
         DEFINING.update(names)
         return define
@@ -170,13 +177,11 @@ DEFINING.update(SETTINGS)
 _NEW_COMMANDS = "newcommand renewcommand providecommand DeclareRobustCommand newrobustcmd DeclareDocumentMacro"
 
 
-@_defines(_NEW_COMMANDS.split(), "smoom")
-def _newcommand(tex: Expander, by: str, star: str, given: str, count: str, default: str, body: str) -> bool:
-    name = _name(given)
-    if name and not _is_kept(tex, by, name):
+@_defines(_NEW_COMMANDS.split(), "scoom")
+def _newcommand(tex: Expander, by: str, star: str, name: str, count: str, default: str, body: str) -> None:
+    if not _is_kept(tex, by, name):
         count = count if count.strip() in set("123456789") else ""
         tex.define(name, Macro(_counted(count, default), _body(tex, body)))
-    return bool(name)
 
 
 _HOW = ("New", "Renew", "Provide", "Declare")
@@ -252,21 +257,18 @@ def _let(tex: Expander, by: str, frame: Frame, start: int) -> bool:
 DEFINING.update(["def", "gdef", "edef", "xdef", "let", *commands])
 
 
-@_defines(["DeclareMathOperator"], "smm")
-def _operator(tex: Expander, by: str, star: str, given: str, text: str) -> bool:
-    if name := _name(given):
-        tex.define(name, Macro((), (rf"\operatorname{'*' if star == TRUE else ''}{{{text}}}",)))
-    return bool(name)
+@_defines(["DeclareMathOperator"], "scm")
+def _operator(tex: Expander, by: str, star: str, name: str, text: str) -> None:
+    tex.define(name, Macro((), (rf"\operatorname{'*' if star == TRUE else ''}{{{text}}}",)))
 
 
-@_defines(["DeclarePairedDelimiter"], "mmm")
-@_defines(["DeclarePairedDelimiterX"], "mommm")
-@_defines(["DeclarePairedDelimiterXPP"], "mommmmm")
-def _paired(tex: Expander, by: str, given: str, *values: str) -> bool:
+@_defines(["DeclarePairedDelimiter"], "cmm")
+@_defines(["DeclarePairedDelimiterX"], "commm")
+@_defines(["DeclarePairedDelimiterXPP"], "commmmm")
+def _paired(tex: Expander, by: str, name: str, *values: str) -> bool:
     count, *parts = values if "X" in by else ("1", *values, "#1")
     count = "0" if count in ("", MISSING) else count
-    name = _name(given)
-    if not name or not count.strip().isdigit():
+    if not count.strip().isdigit():
         return False
     before, left, right, after, body = parts if by.endswith("XPP") else ["", *parts[:2], "", parts[2]]
     inside = re.sub(r"#([1-9])", lambda place: f"#{int(place[1]) + 2}", body)
@@ -283,9 +285,8 @@ def _paired(tex: Expander, by: str, given: str, *values: str) -> bool:
     return True
 
 
-@_defines(["newif"], "m")
-def _newif(tex: Expander, by: str, given: str) -> bool:
-    name = _name(given)
+@_defines(["newif"], "c")
+def _newif(tex: Expander, by: str, name: str) -> bool:
     if not name.startswith("if"):
         return False
     tex.flags[name] = False
@@ -354,20 +355,19 @@ def _decided(tex: Expander, name: str, frame: Frame) -> bool | None:
         return tex.flags[name]
     if name == "ifmmode":
         return tex.math
-    cursor = Cursor(tex.frames)
     if condition := _CONDITIONS.get(name):
         compared = condition.match(frame.text, frame.at)
         if compared is None:
             return None
         frame.at = compared.end()
-        if name == "ifnum":
-            try:
+        try:
+            if name == "ifnum":
                 left, right = int(compared[1]), int(compared[3])
-            except ValueError:
-                return None
-            return {"<": left < right, "=": left == right, ">": left > right}[compared[2]]
-        number = compared[0].strip()
-        return int(number) % 2 == 1 if name == "ifodd" and number.lstrip("-").isdigit() else None
+                return {"<": left < right, "=": left == right, ">": left > right}[compared[2]]
+            return int(compared[0]) % 2 == 1 if name == "ifodd" else None
+        except ValueError:
+            return None
+    cursor = Cursor(tex.frames)
     if name == "ifdefined":
         command = _name(cursor.token())
         cursor.take()
@@ -376,23 +376,13 @@ def _decided(tex: Expander, name: str, frame: Frame) -> bool | None:
         text = cursor.until(r"\endcsname")
         cursor.take()
         return None if text is None else _is_defined(tex, text)
-    if name in ("if", "ifx", "ifcat"):
-        one, two = cursor.any_token(), cursor.any_token()
-        if one is None or two is None:
-            return None
-        cursor.take()
-        return _same(tex, one, two, name)
-    return None
-
-
-def _is_defined(tex: Expander, name: str) -> bool | None:
-    """Return whether a command is defined; not known of one that a package may define."""
-    return True if name in tex.macros or name in tex.flags or is_native(name) else None
-
-
-def _same(tex: Expander, one: str, two: str, name: str) -> bool | None:
-    """Compare two tokens, as far as their meanings are known."""
-    meanings: list[object] = []
+    if name not in ("if", "ifx", "ifcat"):
+        return None
+    one, two = cursor.any_token(), cursor.any_token()
+    if one is None or two is None:
+        return None
+    cursor.take()
+    meanings: list[object] = []  # of the tokens, as far as they are known
     for token in (one, two):
         command = _name(token)
         if command in ("undefined", f"{AT}undefined"):
@@ -403,10 +393,16 @@ def _same(tex: Expander, one: str, two: str, name: str) -> bool | None:
             meanings.append(tex.macros.get(command, token))
     if meanings[0] == meanings[1]:
         return True
-    unknown = [of for of in meanings if isinstance(of, str) and of[:1] == "\\" and not is_native(of[1:])]
-    if unknown or (name != "ifx" and any(not isinstance(of, str) or of[:1] == "\\" for of in meanings)):
+    commands = [token for token in meanings if isinstance(token, str) and token[:1] == "\\"]
+    has_macro = not all(isinstance(meaning, str) for meaning in meanings)
+    if not all(is_native(token[1:]) for token in commands) or (name != "ifx" and (has_macro or commands)):
         return None
     return None if name == "ifcat" else False
+
+
+def _is_defined(tex: Expander, name: str) -> bool | None:
+    """Return whether a command is defined; not known of one that a package may define."""
+    return True if name in tex.macros or name in tex.flags or is_native(name) else None
 
 
 def _skip_branch(tex: Expander, to_else: bool) -> bool:
