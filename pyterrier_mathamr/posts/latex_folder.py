@@ -235,12 +235,25 @@ class LatexFolder:
         return cleaned(self._files[name].text)
 
     def _found(self, file: str, target: str) -> tuple[str, str]:
-        """Find the file that another one names, or the fault; neither for one of another kind."""
-        if target.endswith(STYLES):
-            return _resolved(file, target, self._names)[0], ""
-        if posixpath.splitext(target)[1] in ("", ".tex") or "." not in posixpath.basename(target)[-6:]:
-            return _resolved(file, target if target.endswith(".tex") else f"{target}.tex", self._names)
-        return "", ""  # a drawing, a table of numbers
+        """Find the file that another one names, or the fault; neither for one of another kind.
+
+        It is looked for from the folder of the including file up to the top.
+        """
+        if not target.endswith(STYLES):
+            if posixpath.splitext(target)[1] not in ("", ".tex") and "." in posixpath.basename(target)[-6:]:
+                return "", ""  # a drawing, a table of numbers
+            target = target if target.endswith(".tex") else f"{target}.tex"
+        folders = [posixpath.dirname(file)]
+        while folders[-1]:
+            folders.append(posixpath.dirname(folders[-1]))
+        paths = [posixpath.normpath(posixpath.join(folder, target)) for folder in folders]
+        leaves = posixpath.isabs(target) or ":" in target or target.startswith("~")
+        name = "" if leaves else next((path for path in paths if path in self._names), "")
+        if name or target.endswith(STYLES):
+            return name, ""
+        if leaves or all(path.startswith("../") for path in paths):
+            return "", f"{target} leaves the folder, and is not followed"
+        return "", f"{target} is not a file of the folder"
 
     def _scanned(self, name: str, text: str) -> _Scanned:
         """Find the files that a file includes; it is expanded for that only if macros name them."""
@@ -278,16 +291,3 @@ def _is_style(name: str) -> bool:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _resolved(name: str, target: str, names: frozenset[str]) -> tuple[str, str]:
-    """Find the file at a path, from the folder of the including file up to the top, or the fault."""
-    folders = [posixpath.dirname(name)]
-    while folders[-1]:
-        folders.append(posixpath.dirname(folders[-1]))
-    paths = [posixpath.normpath(posixpath.join(folder, target)) for folder in folders]
-    leaves = posixpath.isabs(target) or ":" in target or target.startswith("~")
-    if not leaves and (found := next((path for path in paths if path in names), "")):
-        return found, ""
-    leaves = leaves or all(path.startswith("../") for path in paths)
-    return "", f"{target} leaves the folder, and is not followed" if leaves else f"{target} is not a file of the folder"

@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 SMALL = 1_500
 """Characters of a file, without blanks and commands, below which it stays whole, unless it has two statements."""
@@ -291,12 +291,21 @@ class Outline:
         draft.label = draft.label or label
         self._by_label.setdefault(label, draft)
 
-    def _draft(self, file: str, title: str, kind: str, line: int, label: str = "", **more: Any) -> Draft:
-        """Add a draft; ``more`` is its level, its name and what the author gave."""
+    def _draft(
+        self,
+        file: str,
+        title: str,
+        kind: str,
+        line: int,
+        label: str = "",
+        level: int = 0,
+        name: str = "",
+        given: str = "",
+    ) -> Draft:
         self._order += 1
         section = tuple(title for _, title in self._sections)
         under = next(reversed(self._headings[file]), None)
-        draft = Draft(file, title, kind, line, self._order, section, under, **more)
+        draft = Draft(file, title, kind, line, self._order, section, under, level, name, given)
         if label:
             self.label(draft, label)
         self._drafts.setdefault(file, []).append(draft)
