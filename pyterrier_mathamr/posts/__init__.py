@@ -4,7 +4,7 @@
 
     row, text, Markdown, LaTeX ──reading (markdown, latex_document)──▶ HTML or text
     macros, conditionals ──tex_expansion (tex_primitives, tex_macros, tex_input)──▶ LaTeX of common commands
-    HTML ──html (mathml_latex)──▶ text with marks ──post (math_spans, bare_formulas)──▶ MathPost ──▶ sentences
+    HTML ──html (mathml_latex)──▶ text with marks ──post (math_spans)──▶ MathPost ──▶ sentences
 
     dictionaries, .jsonl ──own_posts──▶ Document
     files of notes ──files──▶ latex_folder, latex_units         ┐

@@ -228,7 +228,8 @@ class Outline:
         above = self._headings[file]
         while above and above[-1].level >= level:
             above.pop()
-        draft = self._prose[file] = self._draft(file, title, "section", line, label, level=level)
+        draft = self._prose[file] = self._draft(file, title, "section", line, label)
+        draft.level = level
         above.append(draft)
         self._sections.append((level, title))
         self._recent, self._proven = None, {}
@@ -292,20 +293,12 @@ class Outline:
         self._by_label.setdefault(label, draft)
 
     def _draft(
-        self,
-        file: str,
-        title: str,
-        kind: str,
-        line: int,
-        label: str = "",
-        level: int = 0,
-        name: str = "",
-        given: str = "",
+        self, file: str, title: str, kind: str, line: int, label: str = "", *, name: str = "", given: str = ""
     ) -> Draft:
         self._order += 1
         section = tuple(title for _, title in self._sections)
         under = next(reversed(self._headings[file]), None)
-        draft = Draft(file, title, kind, line, self._order, section, under, level, name, given)
+        draft = Draft(file, title, kind, line, self._order, section, under, name=name, given=given)
         if label:
             self.label(draft, label)
         self._drafts.setdefault(file, []).append(draft)
