@@ -312,7 +312,11 @@ def post_files(folder: Path) -> list[Path]:
 
 
 def json_lines(path: Path, texts: Sequence[str] = ()) -> Iterator[tuple[str, dict[str, Any] | DocumentError]]:
-    """Read a file with a JSON object in each line, plain or gzipped, whose fields ``texts`` are texts.
+    """Read a file with a JSON object in each line, plain or gzipped.
+
+    Args:
+        path: of the file.
+        texts: the fields of an object that are texts.
 
     Yields:
         The place of each line that is not blank, and its object, or why there is none.

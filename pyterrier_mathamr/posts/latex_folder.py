@@ -58,7 +58,12 @@ class FolderMacros:
         self._at: dict[str, dict[str, Macro]] = {}
 
     def add(self, file: str, macros: Mapping[str, Macro]) -> None:
-        """Add the macros of a file by name, without the backslash."""
+        """Add the macros of a file.
+
+        Args:
+            file: its name, for messages.
+            macros: by name, without the backslash.
+        """
         for name, macro in macros.items():
             places, place = self._places.setdefault(name, {}), posixpath.dirname(file)
             places[place] = macro if places.get(place, macro) == macro else None
@@ -104,7 +109,9 @@ class FolderMacros:
     def used(self, text: str, file: str = "") -> dict[str, Macro]:
         """Return the macros whose names a text has, and those that they use in turn.
 
-        They are those of a file, see :meth:`at`; by default those on which all definitions agree.
+        Args:
+            text: in which names are searched.
+            file: the file whose macros they are, see :meth:`at`; by default those on which all definitions agree.
         """
         macros = self.at(file) if file else self.macros
         used: dict[str, Macro] = {}

@@ -233,7 +233,13 @@ def _title_and_body(
 def read_posts(
     source: Source, reading: ReadingOptions = _DEFAULT, prefix: str = "", macros: SourceMacros | None = None
 ) -> Iterator[tuple[str, Document | DocumentError]]:
-    """Read the posts of a source, one at a time; the arguments are those of :func:`source_entries`.
+    """Read the posts of a source, one at a time.
+
+    Args:
+        source: dictionaries, a frame, the path of a ``.jsonl`` file (also ``.gz``), of a folder or of a file of notes.
+        reading: how they are read.
+        prefix: the prefix of the docnos of a folder's files.
+        macros: gets the macros of the source.
 
     Yields:
         The place of each post (line, file or number) and the post, or why it cannot be read.
@@ -270,7 +276,14 @@ def accepted_posts(
     *,
     verbose: bool = False,
 ) -> Iterator[Document]:
-    """Read the posts of a source as :func:`read_posts`; a warning at the end names unreadable ones and the reasons.
+    """Read the posts of a source; a warning at the end names unreadable ones and the reasons.
+
+    Args:
+        source: dictionaries, a frame, the path of a ``.jsonl`` file (also ``.gz``), of a folder or of a file of notes.
+        reading: how to read them.
+        prefix: the prefix of the docnos of a folder's files.
+        macros: gets the macros of the source.
+        verbose: show progress.
 
     Raises:
         DocumentError: a file or folder holds no post, or none of a source's posts can be read.
