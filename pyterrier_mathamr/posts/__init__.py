@@ -4,12 +4,12 @@
 
     row, text, Markdown, LaTeX ──reading (markdown, latex_document)──▶ HTML or text
     macros, conditionals ──tex_expansion (tex_primitives, tex_macros, tex_input)──▶ LaTeX of common commands
-    HTML ──html (mathml_latex)──▶ text with marks ──post (math_spans, bare_formulas)──▶ MathPost ──▶ sentences
+    HTML ──html (mathml_latex)──▶ text with marks ──post (math_spans)──▶ MathPost ──▶ sentences
 
     dictionaries, .jsonl ──own_posts──▶ Document
     files of notes ──files──▶ latex_folder, latex_units         ┐
                               other_markups, markdown_units     ├──statements──▶ units ──note_files──▶ Document
-                              lean (lean_claims)                │
+                              lean                              │
                               HTML and text                     ┘
     folders in BEIR's layout ──beir──▶ documents, queries, judgments
     documents ──passages──▶ passages that cut no formula

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 from pyterrier_mathamr._common.errors import ConfigError
 
@@ -22,6 +22,7 @@ from .own_posts import readable
 from .post import DocumentError
 
 TEST = "test"
+_TEXTS = ("_id", "text")
 
 
 class Judgment(NamedTuple):
@@ -79,13 +80,13 @@ class BeirFolder:
 
         A line that is not a document is left out, with a warning at the end.
         """
-        for record in readable(self._records("corpus"), "documents", str(self.path)):
+        for record in readable(json_lines(self._file("corpus"), _TEXTS), "documents", str(self.path)):
             title = {"title": str(record["title"])} if record.get("title") else {}
             yield {"docno": record["_id"], **title, "text": record["text"]}
 
     def queries(self) -> Iterator[tuple[str, str]]:
         """Read the queries of all splits: id and text."""
-        for record in readable(self._records("queries"), "queries", str(self.path)):
+        for record in readable(json_lines(self._file("queries"), _TEXTS), "queries", str(self.path)):
             yield record["_id"], record["text"]
 
     def judgments(self, split: str | None = None) -> Iterator[Judgment]:
@@ -101,35 +102,28 @@ class BeirFolder:
         with file.open(encoding="utf-8-sig", errors="replace") as lines:
             for number, line in enumerate(lines, start=1):
                 cells = line.rstrip("\r\n").split("\t")
-                if not line.strip() or (number == 1 and not _is_number(cells[-1])):
+                try:
+                    is_number = math.isfinite(grade := float(cells[-1]))
+                except ValueError:
+                    is_number = False
+                if not line.strip() or (number == 1 and not is_number):
                     continue  # the header
-                if len(cells) != 3 or not _is_number(cells[2]):
-                    raise DocumentError(
-                        f"{file}, line {number}", "it is not query-id, corpus-id and score separated by tabs"
-                    )
-                yield Judgment(cells[0], cells[1], int(float(cells[2])))
+                if len(cells) != 3 or not is_number:
+                    reason = "it is not query-id, corpus-id and score separated by tabs"
+                    raise DocumentError(f"{file}, line {number}", reason)
+                yield Judgment(cells[0], cells[1], int(grade))
 
     def count(self) -> int:
         """Count the documents, without reading them as JSON."""
-        return sum(1 for _ in self._records("corpus"))
+        return sum(1 for _ in json_lines(self._file("corpus"), _TEXTS))
 
     def files(self) -> tuple[Path, ...]:
         """List all files, whose content the collection is."""
         return (self._file("corpus"), self._file("queries"), *sorted((self.path / "qrels").glob("*.tsv")))
 
-    def _file(self, name: Literal["corpus", "queries"] | str) -> Path:
+    def _file(self, name: str) -> Path:
         """Find a file, plain or gzipped."""
         for ending in (".jsonl", ".jsonl.gz"):
             if (file := self.path / f"{name}{ending}").is_file():
                 return file
         raise DocumentError(str(self.path / f"{name}.jsonl"), "there is no such file, which BEIR's layout requires")
-
-    def _records(self, name: str) -> Iterator[tuple[str, dict[str, Any] | DocumentError]]:
-        return json_lines(self._file(name), texts=("_id", "text"))
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False

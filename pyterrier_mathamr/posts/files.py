@@ -34,19 +34,10 @@ from pyterrier_mathamr._common.records import parse_json
 from .post import DocumentError
 
 SUFFIXES = {
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".qmd": "markdown",
-    ".rmd": "markdown",
-    ".tex": "latex",
-    ".html": "html",
-    ".htm": "html",
-    ".txt": "text",
-    ".ipynb": "notebook",
-    ".rst": "rst",
-    ".org": "org",
+    ".md": "markdown", ".markdown": "markdown", ".qmd": "markdown", ".rmd": "markdown", ".tex": "latex",
+    ".html": "html", ".htm": "html", ".txt": "text", ".ipynb": "notebook", ".rst": "rst", ".org": "org",
     ".lean": "lean",
-}
+}  # fmt: skip
 """The form of a file by its ending."""
 
 STYLES = (".sty", ".cls")
@@ -106,28 +97,35 @@ def listed(folder: Path, exclude: str | None = None) -> Listing:
         exclude: patterns of files and folders to leave out, one a line, as in ``.gitignore``. ``None`` for a file that
             may include any other; else files of rules in the folders are respected, and some folders left out.
     """
-    found, links = Listing([], [], [], []), list[Path]()
+    listing, links = Listing([], [], [], []), list[Path]()
     unread: dict[tuple[str, str], list[str]] = {kind: [] for kind in _UNREAD.values()}
     others: Counter[str] = Counter()
     excluded: list[str] = []
-    rules = {folder: [(folder, _spec("", _EXCLUDED))]}
+    rules = {folder: [(folder, _patterns("", _EXCLUDED))]}
+    chosen = _patterns("--exclude", (exclude or "").split("\n"))
 
     def unreadable(error: OSError) -> None:
-        found.left_out.append(_unreadable(path_text(error.filename), error))
+        listing.left_out.append(_unopened(path_text(error.filename), error))
 
     def is_left_out(path: Path, *, is_folder: bool = False) -> bool:
         if path.name.startswith("."):
             return True
-        if exclude is None or not _is_excluded(path, is_folder, [*rules[path.parent], (folder, chosen)]):
-            return False
-        excluded.append(path_text(path.relative_to(folder).as_posix()) + "/" * is_folder)
-        return True
+        is_excluded = False
+        for base, patterns in [*rules[path.parent], (folder, chosen)] if exclude is not None else ():
+            if patterns.patterns:  # the last rule about a file or folder decides
+                rule = patterns.check_file(path.relative_to(base).as_posix() + "/" * is_folder).include
+                is_excluded = is_excluded if rule is None else rule
+        if is_excluded:
+            excluded.append(path_text(path.relative_to(folder).as_posix()) + "/" * is_folder)
+        return is_excluded
 
-    chosen = _spec("--exclude", (exclude or "").split("\n"))
     for place, folders, names in os.walk(folder, onerror=unreadable):
         here = Path(place)
-        own = [(here, _spec(path_text(here / name), _lines_of(here / name))) for name in _RULES if name in names]
-        rules[here] = rules[here if here == folder else here.parent] + own
+        rules[here] = list(rules[here if here == folder else here.parent])
+        for name in (name for name in _RULES if name in names):
+            text = read_text(here / name)
+            lines = [] if isinstance(text, DocumentError) else text.split("\n")
+            rules[here].append((here, _patterns(path_text(here / name), lines)))
         folders[:] = [name for name in folders if not is_left_out(here / name, is_folder=True)]
         links += (here / name for name in folders if (here / name).is_symlink())
         for path in (here / name for name in names if not is_left_out(here / name)):
@@ -137,50 +135,49 @@ def listed(folder: Path, exclude: str | None = None) -> Listing:
             elif suffix not in SUFFIXES and suffix not in STYLES and not path.is_symlink():
                 others[path_text(suffix) or "without an ending"] += 1
             if suffix in STYLES and path.is_file() and not path.is_symlink():
-                found.styles.append(path)
+                listing.styles.append(path)
             elif suffix in SUFFIXES and path.is_symlink():
                 links.append(path)
             elif suffix in SUFFIXES and path.is_file():
-                found.files.append(path)
+                listing.files.append(path)
             elif suffix in SUFFIXES:
-                found.left_out.append(DocumentError(path_text(path), "it is not a regular file"))
-    known = {folder.resolve() / file.relative_to(folder) for file in found.files} if links else set()
-    _follow(sorted(links), folder.resolve(), found, known)
-    found.files.sort()
-    found.styles.sort()
-    found.left_out.sort(key=str)
+                listing.left_out.append(DocumentError(path_text(path), "it is not a regular file"))
+    root = folder.resolve()
+    known = {root / file.relative_to(folder) for file in listing.files} if links else set()
+    for link in sorted(links):  # files in the folder to which only links lead
+        try:
+            target = link.resolve(strict=True)
+        except (OSError, RuntimeError):  # a link to nothing, or to itself
+            listing.left_out.append(DocumentError(path_text(link), "it links to nothing"))
+            continue
+        if not target.is_relative_to(root):
+            reason = f"it links to {path_text(target)}, which is not in the folder; copy that to it"
+            listing.left_out.append(DocumentError(path_text(link), reason))
+        elif target.is_file() and target not in known:
+            known.add(target)
+            listing.files.append(link)
+    listing.files.sort()
+    listing.styles.sort()
+    listing.left_out.sort(key=str)
+
+    def add_unread(what: str, names: Sequence[str], reason: str) -> None:
+        first = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
+        listing.unread.append(UnreadFilesError(f"{what} ({first})", reason))
+
     for (kind, reason), names in unread.items():
         if names:
             kinds = kind if len(names) == 1 else kind.replace("file", "files", 1) if "file" in kind else f"{kind}s"
-            found.unread.append(UnreadFilesError(f"{len(names):,} {kinds} ({_first(sorted(names))})", reason))
+            add_unread(f"{len(names):,} {kinds}", sorted(names), reason)
     if others:
-        kinds = _first([f"{count:,} {kind}" for kind, count in others.most_common()])
-        found.unread.append(
-            UnreadFilesError(f"{counted(others.total(), 'other file')} ({kinds})", "they are not notes")
-        )
+        kinds_of_others = [f"{count:,} {kind}" for kind, count in others.most_common()]
+        add_unread(counted(others.total(), "other file"), kinds_of_others, "they are not notes")
     if excluded:
-        reason = f"excluded by --exclude, {', '.join(_RULES)} or by default"
         what = counted(len(excluded), "file or folder").replace("file or folders", "files and folders")
-        found.unread.append(UnreadFilesError(f"{what} ({_first(sorted(excluded))})", reason))
-    return found
+        add_unread(what, sorted(excluded), f"excluded by --exclude, {', '.join(_RULES)} or by default")
+    return listing
 
 
-def _is_excluded(path: Path, is_folder: bool, rules: Iterable[tuple[Path, GitIgnoreSpec]]) -> bool:
-    """Return what the last rule says that is about a file or folder."""
-    excluded = False
-    for base, spec in rules:
-        if spec.patterns:
-            said = spec.check_file(path.relative_to(base).as_posix() + "/" * is_folder).include
-            excluded = excluded if said is None else said
-    return excluded
-
-
-def _lines_of(path: Path) -> list[str]:
-    text = read_text(path)
-    return [] if isinstance(text, DocumentError) else text.split("\n")
-
-
-def _spec(place: str, lines: Iterable[str]) -> GitIgnoreSpec:
+def _patterns(place: str, lines: Iterable[str]) -> GitIgnoreSpec:
     """Read patterns; one that is not understood, or could take too long to compare, is reported."""
     read = []
     for line in lines:
@@ -196,33 +193,13 @@ def _spec(place: str, lines: Iterable[str]) -> GitIgnoreSpec:
     return GitIgnoreSpec.from_lines(read)
 
 
-def _first(names: Sequence[str]) -> str:
-    return ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
+def _unopened(place: str, error: OSError) -> UnopenedFileError:
+    return UnopenedFileError(place, f"it cannot be read ({error.strerror or error})")
 
 
 def why_unread(path: Path) -> str:
     """Return why a file of a known kind is not read; nothing for other files."""
     return _UNREAD.get(path.suffix.lower(), ("", ""))[1] if path.is_file() else ""
-
-
-def _unreadable(place: str, error: OSError) -> UnopenedFileError:
-    return UnopenedFileError(place, f"it cannot be read ({error.strerror or error})")
-
-
-def _follow(links: Iterable[Path], root: Path, found: Listing, known: set[Path]) -> None:
-    """Add the files in the folder to which only links lead."""
-    for link in links:
-        try:
-            target = link.resolve(strict=True)
-        except (OSError, RuntimeError):  # a link to nothing, or to itself
-            found.left_out.append(DocumentError(path_text(link), "it links to nothing"))
-            continue
-        if not target.is_relative_to(root):
-            reason = f"it links to {path_text(target)}, which is not in the folder; copy that to it"
-            found.left_out.append(DocumentError(path_text(link), reason))
-        elif target.is_file() and target not in known:
-            known.add(target)
-            found.files.append(link)
 
 
 def day_of(path: Path) -> str:
@@ -257,7 +234,7 @@ def read_text(path: Path) -> str | DocumentError:
             if _is_settled(changed):
                 break
     except OSError as error:
-        return _unreadable(place, error)
+        return _unopened(place, error)
     if len(data) > LARGEST_FILE:
         return DocumentError(place, f"it has more than {LARGEST_FILE:,} bytes; split it")
     if not data.strip():
@@ -266,6 +243,16 @@ def read_text(path: Path) -> str | DocumentError:
         return decoded(data).replace("\r\n", "\n").replace("\r", "\n")
     except ValueError as error:
         return DocumentError(place, str(error))
+
+
+def _regular(path: Path) -> IO[bytes]:
+    """Open a regular file; another one, such as a FIFO that may have come in its place, is not waited for."""
+    waits_not = getattr(os, "O_NONBLOCK", 0)
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | waits_not))  # noqa: SIM115 - it is returned
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError("no regular file")
+    return file
 
 
 def _is_settled(changed: float) -> bool:
@@ -278,12 +265,9 @@ def _is_settled(changed: float) -> bool:
 
 
 _BOMS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
+    (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
+)  # fmt: skip
 _DECLARED = re.compile(
     rb"\\usepackage\s{0,9}\[([\w-]{1,40})\]\s{0,9}\{inputenc\}|\bcharset\s{0,9}=\s{0,9}[\"']?([\w-]{1,40})"
 )
@@ -306,8 +290,8 @@ def decoded(data: bytes) -> str:
         return data.decode(encoding or "utf-8")
     except UnicodeDecodeError as error:
         reason = f"it is not {(encoding or 'utf-8').upper().removesuffix('-SIG')} from byte {error.start:,} on"
-    if not encoding and (found := _DECLARED.search(data, 0, 20_000)):
-        name = (found[1] or found[2]).decode().lower()
+    if not encoding and (match := _DECLARED.search(data, 0, 20_000)):
+        name = (match[1] or match[2]).decode().lower()
         name = _ENCODINGS.get(name, name)
         try:
             if _KNOWN.fullmatch(name):
@@ -320,16 +304,6 @@ def decoded(data: bytes) -> str:
     if not encoding and controls <= len(data) // 1000 and high <= _MOST_ACCENTS * letters:
         return data.decode("cp1252", "ignore")
     raise ValueError(f"{reason}, nor Latin-1; save it as UTF-8")
-
-
-def _regular(path: Path) -> IO[bytes]:
-    """Open a regular file; another one, such as a FIFO that may have come in its place, is not waited for."""
-    waits_not = getattr(os, "O_NONBLOCK", 0)
-    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | waits_not))  # noqa: SIM115 - it is returned
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise OSError("no regular file")
-    return file
 
 
 def post_files(folder: Path) -> list[Path]:

@@ -64,11 +64,11 @@ def with_latex(source: str, unread: list[str]) -> str:
 
 
 def _rendered(source: str, unread: list[str]) -> Iterator[tuple[int, int, str]]:
-    """Find rendered formulas, and the text that replaces each."""
+    """Find rendered formulas, and the text that replaces each; other scripts than MathJax's stay."""
     position = 0
     unended = set[str]()  # elements without an end tag from here on, so that not each start looks for one
     while start := _START.search(source, position):
-        name, position = start[1].lower().rpartition(":")[2], start.end()
+        name, attributes, position = start[1].lower().rpartition(":")[2], start[2], start.end()
         end = None if name in unended else _ENDS[name].search(source, position)
         if end is None:
             unended.add(name)
@@ -76,36 +76,24 @@ def _rendered(source: str, unread: list[str]) -> Iterator[tuple[int, int, str]]:
         close = source.find(">", end.end())
         close = close + 1 if close >= 0 else len(source)
         content, position = source[position : end.start()], close
-        if name == "script":
-            latex = _of_script(content, start[2])
-        else:
+        latex = ""  # escaped as in HTML
+        if name == "script" and "math/tex" in attributes.lower():
+            data = _CDATA.match(content)
+            latex = escape((data[1] if data else content).strip(), quote=False)
+        elif name == "math":
             whole = source[start.start() : close]
-            latex = _of_math(content, start[2]) or escape(latex_of_mathml(whole), quote=False)
+            if annotated := _ANNOTATION.search(content):
+                latex = content[annotated.end() :].partition("</")[0]
+            elif alternative := _ALT_TEXT.search(attributes):
+                latex = alternative[alternative.lastindex or 0]
+            styled = _STYLE.match(latex)
+            latex = (styled[1] if styled else latex).strip() or escape(latex_of_mathml(whole), quote=False)
         if latex:
             yield start.start(), close, f'<span class="math-container">{latex}</span>'
         elif name == "math":
             text = text_of_mathml(whole)
             unread += [text] if text else []
             yield start.start(), close, f"<code>{escape(text, quote=False)}</code>"
-
-
-def _of_math(content: str, attributes: str) -> str:
-    """Return the LaTeX of a MathML element, escaped as in HTML; empty without one."""
-    if annotated := _ANNOTATION.search(content):
-        latex = content[annotated.end() :].partition("</")[0]
-    else:
-        found = _ALT_TEXT.search(attributes)
-        latex = found[found.lastindex or 0] if found else ""
-    styled = _STYLE.match(latex)
-    return (styled[1] if styled else latex).strip()
-
-
-def _of_script(content: str, attributes: str) -> str:
-    """Return the LaTeX of MathJax's script, escaped as in HTML; empty for any other script."""
-    if "math/tex" not in attributes.lower():
-        return ""
-    data = _CDATA.match(content)
-    return escape((data[1] if data else content).strip(), quote=False)
 
 
 _BLOCK_NAMES = (
@@ -150,9 +138,8 @@ def title_of_html(source: str) -> tuple[str, str]:
 def masked_html(source: str) -> tuple[str, list[tuple[int, int]]]:
     """Find what cannot be cut: formulas, tags, comments, and code with delimiters of formulas.
 
-    Returns:
-        The text in which `math_spans` finds the other formulas, of the same length, with masks for all these parts;
-        and the start and end of each part, in any order.
+    Returns the text in which `math_spans` finds the other formulas, of the same length, with masks for all these parts;
+    and the start and end of each part, in any order.
     """
     rendered: list[tuple[int, int]] = []
     for expression in (_SHOWN, _MATHJAX_TAG):
@@ -173,20 +160,24 @@ def _marked_parts(source: str) -> Iterator[tuple[int, int, str]]:
     while match := _TAG.search(source, position):
         start, position = match.span()
         name, closing = (match[2] or "").lower(), bool(match[1])
+        is_whole = name in _CODE or name in _HIDDEN or (name == "span" and ("math" in match[3] or "katex" in match[3]))
         if not name:
             end = source.find("-->", position) if comments_end and not opened else -1
             comments_end = comments_end and (end >= 0 or opened is not None)
             if end >= 0:
                 position = end + 3
                 yield start, position, _NO_SPACE
-        elif opened is None and not closing and _opens_whole(name, match[3]):
+        elif opened is None and not closing and is_whole:
             opened, depth = match, 1
         elif opened is None:
             yield start, position, "\n" if name in _BLOCKS else _NO_SPACE
         elif name == opened[2].lower():
             depth += -1 if closing else 1
             if not depth:
-                yield from _element(source, opened, match)
+                if name not in _CODE or any(sign in source[opened.end() : start] for sign in "$\\"):
+                    yield opened.start(), position, MARK
+                else:  # code without delimiters of formulas, of which only the tags are not cut
+                    yield from ((tag.start(), tag.end(), _NO_SPACE) for tag in (opened, match))
                 opened = None
         elif closing and name in _BLOCKS and opened[2].lower() == "span":
             yield opened.start(), start, MARK
@@ -194,18 +185,6 @@ def _marked_parts(source: str) -> Iterator[tuple[int, int, str]]:
             opened = None
     if opened:
         yield opened.start(), len(source), MARK
-
-
-def _opens_whole(name: str, attributes: str) -> bool:
-    return name in _CODE or name in _HIDDEN or (name == "span" and ("math" in attributes or "katex" in attributes))
-
-
-def _element(source: str, begin: re.Match[str], end: re.Match[str]) -> Iterator[tuple[int, int, str]]:
-    """Yield an element, or only its tags if it is code without delimiters of formulas."""
-    if begin[2].lower() not in _CODE or any(sign in source[begin.end() : end.start()] for sign in "$\\"):
-        yield begin.start(), end.end(), MARK
-    else:
-        yield from ((tag.start(), tag.end(), _NO_SPACE) for tag in (begin, end))
 
 
 @dataclass(eq=False)
@@ -307,8 +286,8 @@ class HtmlFlattener:
             self._copies += copy
             self._spans.append(_COPY if copy else None)
             return
-        found = _ID.search(attributes)
-        given = clean(unescape(found[found.lastindex or 0])) if found else ""
+        match = _ID.search(attributes)
+        given = clean(unescape(match[match.lastindex or 0])) if match else ""
         span = _MathSpan(" ".join(given.split()))  # HTML's ids have no line breaks
         if self._math:
             outer = self._math[-1]

@@ -41,7 +41,6 @@ def hidden(source: str) -> str:
 
 
 def shown(source: str) -> str:
-    """Return hidden text as it was."""
     return "".join(chr(ord(character) - _HIDDEN) for character in source)
 
 

@@ -109,10 +109,6 @@ _LAYOUT = """
 def read_latex(source: str, known: Definitions | None = None) -> tuple[str, str, dict[str, str]]:
     """Read a LaTeX document, or a part of one: title and text with formulas between delimiters, faults by place.
 
-    Args:
-        source: the document.
-        known: what is defined elsewhere.
-
     Raises:
         OverLimitError: its macros write too much.
     """
@@ -122,16 +118,21 @@ def read_latex(source: str, known: Definitions | None = None) -> tuple[str, str,
         raise OverLimitError(expanded.error)
     problems = {what: excerpt(source, at) for what, at in expanded.problems.items()}
     source = expanded.text
+
+    def group(start: int) -> tuple[str, int]:
+        """Return the content of the group in braces at a place and its end; nothing if it does not end."""
+        end = closers(source).get(start)
+        return ("", start) if end is None else (source[start + 1 : end], end + 1)
+
     titled = TITLE.search(source)
-    ends = closers(source) if titled else {}
-    title, after = _group(source, titled.end(), ends) if titled else ("", 0)
+    title, after = group(titled.end()) if titled else ("", 0)
     _, begun, body = source.partition(r"\begin{document}")
     if begun:
         source = body.partition(r"\end{document}")[0]
     elif titled:
         source = source[: titled.start()] + source[after:]
     if not titled and (heading := _HEADING.match(source)):
-        title, after = _group(source, heading.end(), closers(source))
+        title, after = group(heading.end())
         source = source[after:]
     return _text(title, problems), _text(source, problems), problems
 
@@ -149,32 +150,35 @@ def cleaned(source: str) -> str:
 
 def _text(source: str, problems: dict[str, str]) -> str:
     """Read a part of a document, whose commands end in it."""
-    source = _MATH_ENVIRONMENTS.sub(lambda found: _DELIMITERS[found[1], found[2] == "math"], source)
+    source = _MATH_ENVIRONMENTS.sub(lambda edge: _DELIMITERS[edge[1], edge[2] == "math"], source)
     source = REFERENCES.sub("", _LABELS.sub("", source))
     spans = [(start, end) for start, end, _ in math_spans(_SOFT_BREAK.sub(" ", source))]  # over the ends of lines
-    formulas = {start: (end, _formula(source[start:end])) for start, end in spans}
+    formulas: dict[int, tuple[int, str]] = {}
+    for start, end in spans:
+        formula = _ENSURED.sub("", source[start:end])
+        if HIDDEN.search(formula):
+            formula = "".join(HIDDEN.findall(formula))
+        is_defining = DEFINED in formula and not formula.replace(DEFINED, "").strip("$ \\()[]\n")
+        if is_defining or formula.strip("$ ") == r"\empty":  # which TeX expands to nothing
+            formula = ""
+        formulas[start] = end, formula
     masked = replaced(source, ((start, end, _HOLD * (end - start)) for start, end in spans))
     return _Reader(masked, source, formulas, problems).text().translate(_UNSHELTER).strip()
-
-
-def _formula(source: str) -> str:
-    """Return a formula with its delimiters; nothing if it is empty, or consists of definitions."""
-    source = _ENSURED.sub("", source)
-    if HIDDEN.search(source):
-        return "".join(HIDDEN.findall(source))
-    if source.strip("$ ") == r"\empty":  # which TeX expands to nothing
-        return ""
-    return source if DEFINED not in source or source.replace(DEFINED, "").strip("$ \\()[]\n") else ""
 
 
 _OPTIONAL = re.compile(r"\[([^\[\]]{0,1000})\]")
 _BLANKS = re.compile(r"[^\S\n]*+\n?[^\S\n]*+")
 
 
+def _after(pattern: re.Pattern[str], source: str, at: int) -> int:
+    """Return the place after a match, or the same place."""
+    match = pattern.match(source, at)
+    return match.end() if match else at
+
+
 def after_blanks(source: str, at: int) -> int:
     """Return the place after blanks and at most one line end: an empty line ends a paragraph."""
-    found = _BLANKS.match(source, at)
-    return found.end() if found else at
+    return _after(_BLANKS, source, at)
 
 
 class _Reader:
@@ -189,7 +193,6 @@ class _Reader:
         self._out: list[str] = []
 
     def text(self) -> str:
-        """Read all of it."""
         at = 0
         while token := _TOKEN.search(self._masked, at):
             self._out.append(self._masked[at : token.start()])
@@ -216,17 +219,16 @@ class _Reader:
         return self._after.get(at, "")
 
     def _character(self, character: str, at: int) -> int:
-        if character in _ACCENTS and (end := self._accent(character, at)):
+        if end := self._accented(character, at):
             return end
         if character == "\\":
-            option = _OPTION.match(self._masked, at + self._masked.startswith("*", at))
-            at = option.end() if option else at
+            at = _after(_OPTION, self._masked, at + self._masked.startswith("*", at))
         self._out.append(_CHARACTERS.get(character, " " if character in ",;:! \n\t" else character))
         return at
 
-    def _accent(self, accent: str, at: int) -> int:
-        """Write the letter that follows with an accent; return its end, or 0 if none follows."""
-        letter = _ACCENTED.match(self._masked, at)
+    def _accented(self, accent: str, at: int) -> int:
+        """Write the letter that follows with an accent; return its end, or 0 if it is no accent or none follows."""
+        letter = _ACCENTED.match(self._masked, at) if accent in _ACCENTS else None
         if letter is None:
             return 0
         self._out.append(unicodedata.normalize("NFC", letter[letter.lastindex or 0] + _ACCENTS[accent]))
@@ -235,13 +237,14 @@ class _Reader:
     def _command(self, name: str, start: int, at: int) -> int:
         """Write the meaning of a command; return where reading continues."""
         if name in ("begin", "end"):
-            group, at = _group(self._masked, at, self._ends)
+            group_end = self._ends.get(at)
+            environment, at = ("", at) if group_end is None else (self._masked[at + 1 : group_end], group_end + 1)
             self._out.append("\n\n")
-            at = self._after_overlay(at)
-            return self._skipped(at, _ENVIRONMENTS.get(group, "")) if name == "begin" else at
+            at = _after(_OVERLAY, self._masked, at)
+            return self._skipped(at, _ENVIRONMENTS.get(environment, "")) if name == "begin" else at
         if problem := _problem(name):
             self._problems.setdefault(problem, excerpt(self._source, start))
-        if name in _ACCENTS and (end := self._accent(name, at)):
+        if end := self._accented(name, at):
             return end
         if name in _MATH and (after := self._skipped(at, _MATH[name])) > at:
             self._out.append(self._source[start:after])
@@ -250,9 +253,9 @@ class _Reader:
             return self._skipped(at, _SILENT[name])
         if name in _BREAKS or name in _HEADINGS:
             self._out.append("\n\n")
-            at = self._after_overlay(at)
-        option = _OPTION.match(self._masked, at) if name in _HEADINGS or name == "footnote" else None
-        at = option.end() if option else at
+            at = _after(_OVERLAY, self._masked, at)
+        if name in _HEADINGS or name == "footnote":
+            at = _after(_OPTION, self._masked, at)
         group_at = after_blanks(self._masked, at)
         closer = self._ends.get(group_at)
         if name == "ensuremath" and closer is not None:
@@ -264,10 +267,6 @@ class _Reader:
         symbol = _symbols().get(name, "")
         self._out.append(symbol)
         return group_at if symbol.isalpha() else at
-
-    def _after_overlay(self, at: int) -> int:
-        overlay = _OVERLAY.match(self._masked, at)
-        return overlay.end() if overlay else at
 
     def _skipped(self, at: int, kinds: str) -> int:
         """Return where the arguments of a command end, if it has them all."""
@@ -286,7 +285,6 @@ class _Reader:
 
 @cache
 def _symbols() -> dict[str, str]:
-    """The commands that are symbols of text."""
     macros = text_tables()[0].iter_macro_specs()
     found = {macro.macroname: macro.simplify_repl for macro in macros if macro.macroname.isalpha()}
     symbols = {name: text for name, text in found.items() if isinstance(text, str) and "%" not in text}
@@ -294,11 +292,17 @@ def _symbols() -> dict[str, str]:
     return {**escaped, "LaTeX": "LaTeX", "TeX": "TeX", "dots": "…", "ldots": "…"}
 
 
+def _problem(command: str) -> str:
+    if command in _NOT_FOLLOWED:
+        return rf"\{command} is not followed, index that file too"
+    is_known = command in _known() or command in package_macros()
+    return "" if is_known else rf"the command \{command} is unknown"
+
+
 @cache
 def _known() -> frozenset[str]:
-    """The commands that a text may have."""
     names = {macro.macroname for table in text_tables() for macro in table.iter_macro_specs()}
-    return frozenset({*names, *_LAYOUT, *_SILENT, *_BREAKS, *_HEADINGS, *_AROUND, *_ACCENTS, *_MATH} - _NOT_FOLLOWED)
+    return frozenset({*names, *_LAYOUT, *_SILENT, *_BREAKS, *_HEADINGS, *_AROUND, *_ACCENTS, *_MATH})
 
 
 def unknown_commands(text: str) -> Iterator[tuple[str, str]]:
@@ -311,15 +315,3 @@ def unknown_commands(text: str) -> Iterator[tuple[str, str]]:
 def excerpt(text: str, start: int) -> str:
     """Return the text from a place on in one line."""
     return " ".join(HIDDEN.sub("…", text[start : start + 60]).replace(DEFINED, "").replace(_HOLD, "").split())
-
-
-def _problem(command: str) -> str:
-    if command in _NOT_FOLLOWED:
-        return rf"\{command} is not followed, index that file too"
-    return "" if command in _known() or command in package_macros() else rf"the command \{command} is unknown"
-
-
-def _group(source: str, start: int, ends: Mapping[int, int]) -> tuple[str, int]:
-    """Return the content of the group in braces at ``start`` and its end; nothing if it does not end."""
-    end = ends.get(start)
-    return ("", start) if end is None else (source[start + 1 : end], end + 1)

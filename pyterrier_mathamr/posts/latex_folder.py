@@ -144,7 +144,7 @@ class LatexFolder:
         names: of all of them, in order, including packages and classes.
         read: reads a file, or returns why it cannot be read.
         known: definitions that apply to all.
-        folder: macros of the folder.
+        macros: of the folder.
         only: the file to read, with the files that it includes; by default all.
 
     Attributes:
@@ -156,10 +156,10 @@ class LatexFolder:
         names: Sequence[str],
         read: Callable[[str], str | DocumentError],
         known: Definitions,
-        folder: FolderMacros,
+        macros: FolderMacros,
         only: str = "",
     ) -> None:
-        self._known, self._folder = known, folder
+        self._known, self._macros = known, macros
         self.errors: dict[str, DocumentError] = {}
         self._files: dict[str, _Scanned] = {}
         self._names = there = frozenset(names)
@@ -190,11 +190,9 @@ class LatexFolder:
         return _digest(f"{name}\0{self._digests[root]}")
 
     def having(self, text: str) -> list[str]:
-        """List the files that contain a text."""
         return [name for name, file in self._files.items() if text in file.text]
 
     def own_digest(self, name: str) -> str:
-        """Return a fingerprint of one file."""
         return _digest(self._files[name].text)
 
     def members(self, root: str) -> list[str]:
@@ -234,7 +232,7 @@ class LatexFolder:
             name, problem = self._found(file, target)
             return name, self._text(name) if name in reachable else None, problem
 
-        expander = Expander(self._known, self._folder.at(root), include)
+        expander = Expander(self._known, self._macros.at(root), include)
         for name in (root, *sorted(reachable, key=lambda name: not _is_style(name))):
             if name not in expander.files:
                 expander.read(name, self._text(name), style=_is_style(name))
@@ -244,16 +242,29 @@ class LatexFolder:
         return cleaned(self._files[name].text)
 
     def _found(self, file: str, target: str) -> tuple[str, str]:
-        """Find the file that another one names, or the fault; neither for one of another kind."""
-        if target.endswith(STYLES):
-            return _resolved(file, target, self._names)[0], ""
-        if posixpath.splitext(target)[1] in ("", ".tex") or "." not in posixpath.basename(target)[-6:]:
-            return _resolved(file, target if target.endswith(".tex") else f"{target}.tex", self._names)
-        return "", ""  # a drawing, a table of numbers
+        """Find the file that another one names, or the fault; neither for one of another kind.
+
+        It is looked for from the folder of the including file up to the top.
+        """
+        if not target.endswith(STYLES):
+            if posixpath.splitext(target)[1] not in ("", ".tex") and "." in posixpath.basename(target)[-6:]:
+                return "", ""  # a drawing, a table of numbers
+            target = target if target.endswith(".tex") else f"{target}.tex"
+        folders = [posixpath.dirname(file)]
+        while folders[-1]:
+            folders.append(posixpath.dirname(folders[-1]))
+        paths = [posixpath.normpath(posixpath.join(folder, target)) for folder in folders]
+        leaves = posixpath.isabs(target) or ":" in target or target.startswith("~")
+        name = "" if leaves else next((path for path in paths if path in self._names), "")
+        if name or target.endswith(STYLES):
+            return name, ""
+        if leaves or all(path.startswith("../") for path in paths):
+            return "", f"{target} leaves the folder, and is not followed"
+        return "", f"{target} is not a file of the folder"
 
     def _scanned(self, name: str, text: str) -> _Scanned:
         """Find the files that a file includes; it is expanded for that only if macros name them."""
-        used = self._folder.used(text, name)
+        used = self._macros.used(text, name)
         targets: list[str] = []
         bodies = [piece for macro in used.values() for piece in macro.body if isinstance(piece, str)]
         if any(_INCLUDES.search(body) for body in bodies):
@@ -262,20 +273,20 @@ class LatexFolder:
                 targets.append(target)
                 return "", None, ""
 
-            Expander(self._known, self._folder.at(name), include).read(name, cleaned(text), style=_is_style(name))
-        for found in _INPUT.finditer(text):
-            if found["style"]:
-                ending = ".cls" if found["style"] == "documentclass" else ".sty"
-                targets += [each.strip() + ending for each in found["names"].split(",")]
-            elif found["input"] or found["imported"]:
-                target = found["file"] or found["bare"] or f"{found['folder']}/{found['imported']}".replace("//", "/")
+            Expander(self._known, self._macros.at(name), include).read(name, cleaned(text), style=_is_style(name))
+        for match in _INPUT.finditer(text):
+            if match["style"]:
+                ending = ".cls" if match["style"] == "documentclass" else ".sty"
+                targets += [each.strip() + ending for each in match["names"].split(",")]
+            elif match["input"] or match["imported"]:
+                target = match["file"] or match["bare"] or f"{match['folder']}/{match['imported']}".replace("//", "/")
                 targets.append(Expander(self._known, used).text(target) if "\\" in target else target)
         files = dict.fromkeys(filter(None, (self._found(name, target.strip())[0] for target in targets)))
         inputs = [each for each in files if not _is_style(each)]
         packed = zlib.compress(text.encode("utf-8", "surrogatepass"), 1)
         return _Scanned(
             packed,
-            _digest(f"{text}{sorted(used.items())}{self._folder.differing(text)}"),
+            _digest(f"{text}{sorted(used.items())}{self._macros.differing(text)}"),
             inputs,
             [each for each in files if _is_style(each)],
         )
@@ -287,16 +298,3 @@ def _is_style(name: str) -> bool:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _resolved(name: str, target: str, names: frozenset[str]) -> tuple[str, str]:
-    """Find the file at a path, from the folder of the including file up to the top, or the fault."""
-    folders = [posixpath.dirname(name)]
-    while folders[-1]:
-        folders.append(posixpath.dirname(folders[-1]))
-    paths = [posixpath.normpath(posixpath.join(folder, target)) for folder in folders]
-    leaves = posixpath.isabs(target) or ":" in target or target.startswith("~")
-    if not leaves and (found := next((path for path in paths if path in names), "")):
-        return found, ""
-    leaves = leaves or all(path.startswith("../") for path in paths)
-    return "", f"{target} leaves the folder, and is not followed" if leaves else f"{target} is not a file of the folder"

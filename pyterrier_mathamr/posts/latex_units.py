@@ -16,7 +16,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
@@ -82,6 +81,7 @@ class LatexFile:
     Attributes:
         text: its text.
         ends: the brace that closes each brace.
+        tokens: headings, begins and ends of environments, paragraphs and files that are included.
         definitions: of macros and kinds of statements, and settings.
         inputs: the files that it includes, by place: the name, or the fault.
     """
@@ -90,26 +90,22 @@ class LatexFile:
         self.text, self.definitions, self.inputs = expanded.text, expanded.definitions, expanded.inputs
         self.expanded = expanded
         self.ends = closers(self.text)
+        self.tokens: list[re.Match[str]] = []
+        for token in re.finditer(_TOKENS, self.text):
+            start = token.start()
+            if token["par"] is not None:
+                before = self.text[self.text.rfind("\n", 0, max(start - 1, 0)) + 1 : start]
+                if before.strip() and not _STRUCTURE.match(before):
+                    continue  # no blank line before it
+            self.tokens.append(token)
 
     def line(self, place: int) -> int:
         """Return the line in the file of a place in the text, from 1."""
         return self.expanded.position(place)[0]
 
-    @cached_property
-    def balanced(self) -> bool:
-        """Whether each brace is closed."""
+    @property
+    def is_balanced(self) -> bool:
         return len(self.ends) == sum(brace[0] == "{" for brace in BRACE.finditer(self.text))
-
-    @cached_property
-    def tokens(self) -> list[re.Match[str]]:
-        """Find headings, begins and ends of environments, and files that are included."""
-        found = re.finditer(_TOKENS, self.text)
-        return [token for token in found if token["par"] is None or self._begins_paragraph(token.start())]
-
-    def _begins_paragraph(self, start: int) -> bool:
-        """Return whether the line before a place is blank."""
-        before = self.text[self.text.rfind("\n", 0, max(start - 1, 0)) + 1 : start]
-        return not before.strip() or _STRUCTURE.match(before) is not None
 
 
 class _Counters:
@@ -124,20 +120,17 @@ class _Counters:
         for outer, inner in pairwise(["section", "subsection", "subsubsection", "paragraph"]):
             self.put_within(inner, outer)
 
-    def book(self) -> None:
-        self.put_within("section", "chapter")
-        self.deepest = 2
-
     def put_within(self, inner: str, outer: str) -> None:
         self.within.setdefault(outer, []).append(inner)
         self.printed.setdefault(inner, rf"\the{outer}.\arabic{{{inner}}}")
 
-    def step(self, counter: str) -> None:
-        self.values[counter] = self.values.get(counter, 0) + 1
-        self.reset(counter)
+    def book(self) -> None:
+        self.put_within("section", "chapter")
+        self.deepest = 2
 
-    def reset(self, counter: str) -> None:
-        """Reset the counters within one."""
+    def set(self, counter: str, value: int) -> None:
+        """Set a counter, and reset the counters within it."""
+        self.values[counter] = value
         waiting, seen = [counter], {counter}
         while waiting:
             for inner in self.within.get(waiting.pop(), ()):
@@ -146,12 +139,15 @@ class _Counters:
                     waiting.append(inner)
                     self.values[inner] = 0
 
+    def step(self, counter: str) -> None:
+        self.set(counter, self.values.get(counter, 0) + 1)
+
     def the(self, counter: str) -> str:
         """Print a counter; its bare value where its format is not known."""
         text = rf"\the{counter} "
         for _ in range(8):
-            text = _THE.sub(lambda found: self.printed.get(found[1], rf"\arabic{{{found[1]}}}"), text[:200])
-        text = _PRINTED.sub(lambda found: _written(self.values.get(found[2], 0), found[1]), text)
+            text = _THE.sub(lambda name: self.printed.get(name[1], rf"\arabic{{{name[1]}}}"), text[:200])
+        text = _PRINTED.sub(lambda name: _written(self.values.get(name[2], 0), name[1]), text)
         text = re.sub(r"[{}\s]", "", text)
         return text if re.fullmatch(r"[\w.'()-]{1,40}", text) else str(self.values.get(counter, 0))
 
@@ -184,7 +180,7 @@ class _Open:
     name: str
     file: LatexFile
     tokens: Iterator[tuple[int, Token]]
-    matched: Mapping[int, int]  # where each statement and proof ends that has an end
+    ends: Mapping[int, int]  # where each statement and proof ends that has an end
     numbered: frozenset[int]
     end: int
     silent: bool  # its text is not read, as before the begin of the document
@@ -194,10 +190,8 @@ class _Open:
 class LatexDocument:
     """The files of a document, split.
 
-    Args:
-        members: the files of the document by name; the first one includes the others.
-        expander: it has read them, and files that contribute only their definitions.
-        everywhere: definitions that apply to all.
+    The ``expander`` has read them, and files that contribute only their definitions. The first of the ``members``
+    includes the others.
     """
 
     def __init__(self, members: Sequence[str], expander: Expander, everywhere: Iterable[Definition]) -> None:
@@ -229,50 +223,39 @@ class LatexDocument:
                     self._next()
 
     def units(self, file: str, plain: Callable[[str], str], whole: bool) -> list[Unit]:
-        """Return the units of one of its files."""
         return self._outline.units(file, shown, plain, whole)
 
     def _push(self, name: str, *, silent: bool) -> None:
         self._seen.add(name)
         file = self.files[name]
-        found: list[Token] = [*file.tokens, *file.definitions]
-        tokens = sorted(((_start(token), token) for token in found), key=itemgetter(0))
+        tokens: list[tuple[int, Token]] = [(token.start(), token) for token in file.tokens]
+        tokens = sorted([*tokens, *((of.start, of) for of in file.definitions)], key=itemgetter(0))
         begun = file.text.find(r"\begin{document}")
         ended = file.text.find(r"\end{document}", max(begun, 0))
         end = ended if ended >= 0 else len(file.text)
         paragraphs = {token.start(): token for token in file.tokens if token["par"] is not None}
         numbers = {at: of["number"] or numbered_lead(of["words"] or "")[1] for at, of in paragraphs.items()}
         numbered = series({at: number for at, number in numbers.items() if number})
-        matched = self._matched(tokens)
-        self._frames.append(_Open(name, file, iter(tokens), matched, numbered, end, silent or begun >= 0))
+        ends: dict[int, int] = {}  # where each statement and proof ends that has an end
+        opened: list[tuple[str, int]] = []
+        counts: Counter[str] = Counter()
+        for token in file.tokens:
+            environment = (token["name"] or "").strip()
+            if token["edge"] == "begin" and self._kind(environment):
+                opened.append((environment, token.start()))
+                counts[environment] += 1
+            elif token["edge"] == "end" and counts[environment]:
+                last = ""
+                while last != environment:
+                    last, place = opened.pop()
+                    counts[last] -= 1
+                ends[place] = token.start()
+        self._frames.append(_Open(name, file, iter(tokens), ends, numbered, end, silent or begun >= 0))
         title = TITLE.search(file.text)
         closer = file.ends.get(title.end()) if title else None
         written = file.text[title.end() + 1 : closer] if title and closer else ""
         if self._outline.open is None:
             self._outline.begin_file(name, written, file.line(begun if begun >= 0 else 0))
-
-    def _environment(self, token: Token) -> tuple[str, str]:
-        if isinstance(token, Definition):
-            return "", ""
-        return token["edge"] or "", (token["name"] or "").strip()
-
-    def _matched(self, tokens: Iterable[tuple[int, Token]]) -> dict[int, int]:
-        """Find where each statement and proof ends that has an end."""
-        matched: dict[int, int] = {}
-        opened: list[tuple[str, int]] = []
-        counts: Counter[str] = Counter()
-        for start, token in tokens:
-            edge, name = self._environment(token)
-            if edge == "begin" and self._kind(name):
-                opened.append((name, start))
-                counts[name] += 1
-            elif edge == "end" and counts[name]:
-                last = ""
-                while last != name:
-                    last, place = opened.pop()
-                    counts[last] -= 1
-                matched[place] = start
-        return matched
 
     def _kind(self, name: str) -> str:
         if name.rstrip("*") == "restatable":
@@ -284,7 +267,7 @@ class LatexDocument:
 
     def _next(self) -> None:
         """Read up to the next token of the innermost file."""
-        frame = self._frames[-1]
+        frame, counters = self._frames[-1], self._counters
         start, token = next(frame.tokens, (frame.end, None))
         if start < frame.at < frame.end:
             return
@@ -300,8 +283,12 @@ class LatexDocument:
             self._edge(token)
         elif token["heading"]:
             self._heading(token)
-        elif token["matter"]:
-            self._matter(token["matter"])
+        elif matter := token["matter"]:
+            if matter == "appendix":
+                top = "chapter" if "section" in counters.within.get("chapter", ()) else "section"
+                counters.set(top, 0)
+                counters.printed[top] = rf"\Alph{{{top}}}"
+            counters.numbered = matter in ("appendix", "mainmatter")
         elif token["par"] is not None:
             self._paragraph(token)
         else:
@@ -326,8 +313,9 @@ class LatexDocument:
         self._outline.begin(self._frames[-1].name, lead, line, label, printed)
         self._until, self._depth = until, len(self._frames)
 
+    @property
     def _is_inner(self) -> bool:
-        """Return whether text is silent, or in a statement or proof whose end is known."""
+        """Whether text is silent, or in a statement or proof whose end is known."""
         return self._frames[-1].silent or (self._outline.open is not None and self._until >= 0)
 
     def _heading(self, token: re.Match[str]) -> None:
@@ -340,7 +328,7 @@ class LatexDocument:
         numbered = self._counters.numbered or token["heading"] != "chapter"
         if not token["star"] and numbered and level - _DEPTH_0 <= self._counters.deepest:
             self._counters.step(token["heading"])
-        if self._is_inner():
+        if self._is_inner:
             return  # a step of a proof
         title = " ".join(file.text[opener + 1 : file.ends[opener]].split())
         end = file.ends[opener] + 1
@@ -352,24 +340,15 @@ class LatexDocument:
         else:
             self._begin(lead, line, label[1] if label else "")
 
-    def _matter(self, name: str) -> None:
-        counters = self._counters
-        if name == "appendix":
-            top = "chapter" if "section" in counters.within.get("chapter", ()) else "section"
-            counters.values[top] = 0
-            counters.reset(top)
-            counters.printed[top] = rf"\Alph{{{top}}}"
-        counters.numbered = name in ("appendix", "mainmatter")
-
     def _edge(self, token: re.Match[str]) -> None:
         frame = self._frames[-1]
-        edge, name = self._environment(token)
+        begins, name = token["edge"] == "begin", token["name"].strip()
         if name == "document":
-            if edge == "begin" and not any(outer.silent for outer in self._frames[:-1]):
+            if begins and not any(outer.silent for outer in self._frames[:-1]):
                 frame.silent, frame.at = False, token.end()
             return
         is_open, is_here = self._outline.open is not None, self._depth == len(self._frames)
-        if edge == "end":
+        if not begins:
             if is_open and is_here and token.start() == self._until:
                 self._cut(token.start(), token.end())
             return
@@ -380,7 +359,7 @@ class LatexDocument:
         if is_open and (self._until >= 0 or not is_here):
             return  # a claim within a proof
         line = self._cut(token.start(), end)
-        until = frame.matched.get(token.start(), -1)
+        until = frame.ends.get(token.start(), -1)
         if until < 0:
             what = rf"\begin{{{name}}} is never closed"
             report_problem(frame.name, what, " ".join(frame.file.text[token.start() : token.start() + 60].split()))
@@ -394,7 +373,7 @@ class LatexDocument:
         if overlay := _OVERLAY.match(file.text, at):
             at = overlay.end()
         bracket = after_blanks(file.text, at)
-        if (end := _bracketed(file, bracket)) is not None:
+        if (end := _end_of_note(file, bracket)) is not None:
             note, at = file.text[bracket + 1 : end], end + 1
         if name.rstrip("*") == "restatable":
             groups, at = _groups(file, at)
@@ -410,22 +389,17 @@ class LatexDocument:
             label = settings.get("label", "")
         note = " ".join((note if kind in PROOFS else REFERENCES.sub("", note)).split())
         note = note if _PRINTS.search(note) else ""
-        printed = theorem.name if theorem else printed_name(name.rstrip("*"), kind)
-        return Lead(kind, printed, "", note.strip(" ;,")), label, at, self._number(name, kind)
-
-    def _number(self, name: str, kind: str) -> str:
-        """Step the counter of a statement, and print it."""
-        theorem = self._theorems.get(name)
-        counter = theorem.counter if theorem else f"{name} "
-        if kind in PROOFS or name.endswith("*") or not counter:
-            return ""
-        self._counters.step(counter)
-        return self._counters.the(counter) if theorem else str(self._counters.values[counter])
+        counter, number = theorem.counter if theorem else f"{name} ", ""
+        if kind not in PROOFS and not name.endswith("*") and counter:
+            self._counters.step(counter)
+            number = self._counters.the(counter) if theorem else str(self._counters.values[counter])
+        shown_name = theorem.name if theorem else printed_name(name.rstrip("*"), kind)
+        return Lead(kind, shown_name, "", note.strip(" ;,")), label, at, number
 
     def _paragraph(self, token: re.Match[str]) -> None:
         """Begin a numbered paragraph, or a statement or proof whose first words are bold."""
         frame, words = self._frames[-1], (token["words"] or "").strip()
-        if self._is_inner():
+        if self._is_inner:
             return
         lead, number = numbered_lead(words)
         if lead is None and token.start() not in frame.numbered:
@@ -453,7 +427,6 @@ class LatexDocument:
             self._push(name, silent=frame.silent)
 
     def _declare(self, of: Definition) -> None:
-        """Read a declaration of statements or counters."""
         by, counters, given = of.by, self._counters, [text.strip() for text in of.arguments]
         if by == "documentclass" and _BOOKS.search(given[1]):
             counters.book()
@@ -477,43 +450,28 @@ class LatexDocument:
         elif by == "newtcbtheorem":
             options, (_, env, name, _, prefix) = _settings(given[0]), given
             shared, within = options.get("use counter from", ""), options.get("number within", "")
-            self._declare_theorem(env, name, shared, within, titled=True, prefix=prefix)
+            self._declare_theorem(env, name, shared, within, prefix=prefix)
         elif by.endswith(("theorem", "theoremenv")):
             env, shared, name, within = given[by == "newmdtheoremenv" :][:4]
             self._declare_theorem(env, " ".join(name.split()), shared, within, of.starred)
 
     def _declare_theorem(
-        self,
-        env: str,
-        name: str,
-        shared: str,
-        within: str,
-        bare: bool = False,
-        *,
-        titled: bool = False,
-        prefix: str = "",
+        self, env: str, name: str, shared: str, within: str, bare: bool = False, prefix: str | None = None
     ) -> None:
         """Declare a kind of statement, which may share the counter of another one or have no numbers."""
-        name = self._plain(name)
+        if "\\" in name or "{" in name:  # without fonts, colors and macros
+            name = _BABEL.sub(lambda of: f" {of[1].capitalize()}", self._expander.text(name))
+            [name] = read_latex_parts([name])[0]
+        name = " ".join(name.split())
         alias = self._theorems.get(f"{env} ")
         counter = "" if bare else self._counter_of(shared) if shared else alias.counter if alias else env
         if within and counter:
             self._counters.put_within(counter, within)
-        self._theorems[env] = _Theorem(name, counter, titled, prefix)
-
-    def _plain(self, name: str) -> str:
-        """Return the printed name of a kind of statement: without fonts, colors and macros."""
-        if "\\" in name or "{" in name:
-            [name] = read_latex_parts([_BABEL.sub(lambda of: f" {of[1].capitalize()}", self._expander.text(name))])[0]
-        return " ".join(name.split())
+        self._theorems[env] = _Theorem(name, counter, prefix is not None, prefix or "")
 
     def _counter_of(self, name: str) -> str:
         theorem = self._theorems.get(f"{name} ") or self._theorems.get(name)
         return theorem.counter or name if theorem else name
-
-
-def _start(token: Token) -> int:
-    return token.start if isinstance(token, Definition) else token.start()
 
 
 def _settings(text: str) -> dict[str, str]:
@@ -533,32 +491,32 @@ def _groups(file: LatexFile, at: int) -> tuple[list[str], int]:
     return groups, at
 
 
-def _bracketed(file: LatexFile, start: int) -> int | None:
+def _end_of_note(file: LatexFile, start: int) -> int | None:
     """Return where the note in brackets ends that begins at a place; brackets in it pair if they can."""
     if file.text[start : start + 1] != "[":
         return None
     at, depth, first = start + 1, 0, None
-    while found := _NOTE.search(file.text, at, start + _LONGEST_NOTE):
-        at = found.end()
-        if found[0] == "{":
-            at = file.ends.get(found.start(), found.start()) + 1
-        elif found[0] == "[":
+    while sign := _NOTE.search(file.text, at, start + _LONGEST_NOTE):
+        at = sign.end()
+        if sign[0] == "{":
+            at = file.ends.get(sign.start(), sign.start()) + 1
+        elif sign[0] == "[":
             depth += 1
         elif depth:
             depth -= 1
-            first = found.start() if first is None else first
+            first = sign.start() if first is None else first
         else:
-            return found.start()
+            return sign.start()
     return first
 
 
 def _label_in(blank: str, start: int, end: int) -> str:
     """Return the label of a statement: the first that is none of an equation."""
     depth = 0
-    for found in _LABEL.finditer(blank, start, end if end >= 0 else start + 200):
-        if found["label"]:
+    for match in _LABEL.finditer(blank, start, end if end >= 0 else start + 200):
+        if match["label"]:
             if not depth:
-                return found["label"]
-        elif _MATH.fullmatch(found["name"]):
-            depth += 1 if found["edge"] == "begin" else -1
+                return match["label"]
+        elif _MATH.fullmatch(match["name"]):
+            depth += 1 if match["edge"] == "begin" else -1
     return ""

@@ -11,7 +11,7 @@ r"""Lean 4: each declaration of a file is a unit, read from its text; Lean itsel
 
 A unit is Markdown: the signature as code, in one line; the fields or constructors of a structure, class or inductive
 type; the variables in scope that it mentions, and the instances that are about only these; the claim of a theorem as a
-formula (`lean_claims`); the docstring; and the words of the name. The documentation of a module is a unit, too; the
+formula; the docstring; and the words of the name. The documentation of a module is a unit, too; the
 headings that its parts begin with are sections.
 
 Commands begin a line. Names that Lean derives, such as those of ``to_additive``, are not known; an instance without a
@@ -24,9 +24,9 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .lean_claims import claim_latex
 from .markdown import fence_around
 from .statements import Unit, short_fragment
 
@@ -86,10 +86,14 @@ def _tokens(text: str) -> Iterator[LeanToken]:
     """Cut a file into tokens, without blanks and comments; a docstring is one token. The last one is empty."""
     at, line, depth = 0, 1, 0
     indent = 0  # of the line, until its first token; then -1
-    while found := _TOKEN.match(text, at):
-        kind, token, start, at = found.lastgroup or "", found[0], at, found.end()
-        if kind == "comment":
-            at = _comment_end(text, at)
+    while match := _TOKEN.match(text, at):
+        kind, token, start, at = match.lastgroup or "", match[0], at, match.end()
+        if kind == "comment":  # comments may be nested
+            level = 1
+            while level and (edge := _COMMENT_EDGE.search(text, at)):
+                level += 1 if edge[0] == "/-" else -1
+                at = edge.end()
+            at = len(text) if level else at
         begun, line = line, line + text.count("\n", start, at)
         if kind == "blank" or token == "/-":
             if kind == "blank" and line > begun:
@@ -97,8 +101,9 @@ def _tokens(text: str) -> Iterator[LeanToken]:
             elif indent >= 0:
                 indent += at - start
             continue
-        begins = (indent >= 0 and not depth and (token in _COMMANDS or token in _MODIFIERS or token == "@[")) or (
-            indent == 0 and (token in _COMMANDS or token in _MODIFIERS or token == "@[" or token in _FIRST_COMMANDS)
+        is_command = token in _COMMANDS or token in _MODIFIERS or token == "@["
+        begins = (indent >= 0 and not depth and is_command) or (
+            indent == 0 and (is_command or token in _FIRST_COMMANDS)
         )
         if begins and indent == 0:
             depth = 0
@@ -106,15 +111,6 @@ def _tokens(text: str) -> Iterator[LeanToken]:
         indent = indent if kind == "comment" else -1
         yield LeanToken(kind, token, start, at, begun, begins)
     yield LeanToken("end", "", len(text), len(text), line, True)
-
-
-def _comment_end(text: str, at: int) -> int:
-    """Return where a comment ends whose first mark ends at a place; comments may be nested."""
-    depth = 1
-    while depth and (edge := _COMMENT_EDGE.search(text, at)):
-        depth += 1 if edge[0] == "/-" else -1
-        at = edge.end()
-    return len(text) if depth else at
 
 
 def _source(tokens: Sequence[LeanToken]) -> str:
@@ -279,9 +275,14 @@ class _File:
             if token.text == "/--":
                 start, self._doc = token.start, self._documentation()
                 continue
-            if token.text == "/-!":
+            if token.text == "/-!":  # the documentation of a module, whose first heading begins a section
                 self._finish(token.start)
-                self._module(token.line)
+                text = self._documentation()
+                self.modules.append((token.line, text))
+                if heading := _HEADING.search(text):
+                    while self._sections and self._sections[-1][0] >= len(heading[1]):
+                        self._sections.pop()
+                    self._sections.append((len(heading[1]), heading[2].strip()))
             elif token.begins:
                 self._command(start if self._doc else token.start)
             else:
@@ -294,15 +295,6 @@ class _File:
     def _documentation(self) -> str:
         token = self._take()
         return textwrap.dedent("   " + self._text[token.start + 3 : token.end].removesuffix("-/")).strip()
-
-    def _module(self, line: int) -> None:
-        """Read the documentation of a module, whose first heading begins a section."""
-        text = self._documentation()
-        self.modules.append((line, text))
-        if heading := _HEADING.search(text):
-            while self._sections and self._sections[-1][0] >= len(heading[1]):
-                self._sections.pop()
-            self._sections.append((len(heading[1]), heading[2].strip()))
 
     def _command(self, start: int) -> None:
         """Read a command, whose docstring or first word begins at a place."""
@@ -378,62 +370,82 @@ class _File:
                 self._namespace += f"{name}."
 
     def _declare(self, keyword: LeanToken) -> None:
-        """Read the signature of a declaration."""
         if keyword.text == "class" and self._token.text in ("inductive", "abbrev"):
             self._take()
         has_fields = keyword.text in _FIELDS
         head: list[LeanToken] = []
         depth = 0
-        while not self._token.begins and not (depth <= 0 and self._ends(self._token, has_fields)):
-            token = self._take()
+        while not self._token.begins:
+            token = self._token
+            if token.text == "|":  # the bars of ``|x|`` have no blank at their inner sides
+                around = self._text[token.start - 1] + self._text[token.end : token.end + 1]
+                ends = has_fields or around.isspace()
+            else:
+                ends = token.text in (":=", "where")
+            if ends and depth <= 0:
+                break
+            self._take()
             depth += (token.kind == "open") - (token.kind == "close")
             if len(head) < _MOST_TOKENS and token.kind != "comment":
                 head.append(token)
+
+        def skip(closing: str) -> None:
+            del head[: next((i for i, token in enumerate(head) if token.text == closing), len(head)) + 1]
+
         if keyword.text == "instance" and [token.text for token in head[:2]] == ["(", "priority"]:
-            head = head[next((i for i, token in enumerate(head) if token.text == ")"), len(head)) + 1 :]
+            skip(")")
         name = head.pop(0).text if head and head[0].kind == "name" else ""
         if [token.text for token in head[:2]] == [".", "{"]:  # universes
-            head = head[next((i for i, token in enumerate(head) if token.text == "}"), len(head)) + 1 :]
-        if not name and keyword.text != "instance":
+            skip("}")
+        if not name and keyword.text == "instance":  # roughly as Lean: ``instAddFoo`` for ``instance : Add Foo``
+            names = [token.text.rpartition(".")[2] for token in _type(head) if token.kind == "name"]
+            name = "inst" + "".join(part for part in names if part[0].isupper() and len(part) > 1)[:60]
+        if not name:
             return
-        name = name or _name_of_instance(head)
         full = name.removeprefix("_root_.") if name.startswith("_root_.") else self._namespace + name
         fields = self._token.start if has_fields else -1
         self._declared = _Declaration(keyword.text, full, self._doc, keyword.line, head, _mentioned(head), fields)
         if not has_fields:
             self._finish(fields)
 
-    def _ends(self, token: LeanToken, has_fields: bool) -> bool:
-        """Return whether a token ends a signature; the bars of ``|x|`` have no blank at their inner sides."""
-        if token.text == "|":
-            around = self._text[token.start - 1] + self._text[token.end : token.end + 1]
-            return has_fields or around.isspace()
-        return token.text in (":=", "where")
-
     def _finish(self, end: int) -> None:
         """Make a unit of the last declaration, whose fields end at a place."""
-        of, self._declared = self._declared, None
-        if of is None:
+        declared, self._declared = self._declared, None
+        if declared is None:
             return
-        variables = self._variables.written(of.mentions)
+        kind, name, doc, line, head, mentions, fields = declared
+        variables = self._variables.written(mentions)
         if self._lasting >= 0:
             self._variables.cut(self._lasting)
             self._lasting = -1
-        code = f"{of.kind} {of.name} {_source(of.head)}".rstrip()[:_LONGEST]
-        if of.fields >= 0:
-            code += "\n" + textwrap.dedent(self._text[of.fields : min(end, of.fields + _LONGEST)]).strip()
-        fragment = short_fragment(" ".join(of.name.split()))
+        code = f"{kind} {name} {_source(head)}".rstrip()[:_LONGEST]
+        if fields >= 0:
+            code += "\n" + textwrap.dedent(self._text[fields : min(end, fields + _LONGEST)]).strip()
+        fragment = short_fragment(" ".join(name.split()))
         self._fragments[fragment] += 1
         if self._fragments[fragment] > 1:
             fragment = f"{fragment}-{self._fragments[fragment]}"
         code += f"\nvariable {variables}" if variables else ""
-        words = " ".join(_HUMP.sub(" ", of.name).lower().split())
-        claim = claim_latex(_type(of.head)) if of.kind in _CLAIMING else ""
+        words = " ".join(_HUMP.sub(" ", name).lower().split())
+        claim = claim_latex(_type(head)) if kind in _CLAIMING else ""
         claim = f"$$\n{claim}\n$$" if claim else ""
         fence = fence_around(code)
-        text = "\n\n".join(filter(None, [f"{fence}\n{code}\n{fence}", claim, of.doc, words]))
+        text = "\n\n".join(filter(None, [f"{fence}\n{code}\n{fence}", claim, doc, words]))
         section = tuple(title for _, title in self._sections)
-        self.units.append(Unit(fragment, f"`{of.name.replace('`', chr(39))}`", text, of.kind, section, of.line))
+        self.units.append(Unit(fragment, f"`{name.replace('`', chr(39))}`", text, kind, section, line))
+
+
+def lean_units(text: str, *, whole: bool) -> list[Unit]:
+    """Read the declarations of a file, and first the documentation of its module, if there is any."""
+    file = _File(text)
+    file.read()
+    about = "\n\n".join(doc for _, doc in file.modules)
+    heading = _HEADING.match(about)
+    title = heading[2].strip() if heading else ""
+    about = about[heading.end() :].strip() if heading else about
+    if whole:
+        return [Unit("", title, "\n\n".join([about, *(unit.text for unit in file.units)]), "file")]
+    return [*([Unit("", title, about, "module", (), file.modules[0][0])] if about else []), *file.units]
 
 
 def _type(head: Sequence[LeanToken]) -> Sequence[LeanToken]:
@@ -446,25 +458,157 @@ def _type(head: Sequence[LeanToken]) -> Sequence[LeanToken]:
     return ()
 
 
-def _name_of_instance(head: Sequence[LeanToken]) -> str:
-    """Return roughly the name that Lean gives to an instance: ``instAddFoo`` for ``instance : Add Foo``."""
-    names = [token.text.rpartition(".")[2] for token in _type(head) if token.kind == "name"]
-    return "inst" + "".join(name for name in names if name[0].isupper() and len(name) > 1)[:60]
+# ---- the claims of theorems as LaTeX, so that formulas are found in them
+#
+#     ∑ i ∈ s, f i ≤ (n : ℝ) ^ 2        ∑_{i ∈ s} f(i) ≤ n^{2}
+#     Real.sqrt (x + 1) = s.card        \sqrt{x + 1} = \text{card}(s)
+#
+# Two terms with a blank between them are a function and its argument. Of a name with dots the last part is kept; a
+# variable before it is the first argument. Words are text, type ascriptions and coercions are left out. Nothing is
+# elaborated: notation that a library defines stays as it is written.
+
+_BIG = {"∑": r"\sum", "∏": r"\prod", "⋃": r"\bigcup", "⋂": r"\bigcap", "⨆": r"\sup", "⨅": r"\inf"}
+_BINDERS = frozenset(["∀", "∃", "∃!", "λ", "fun", "Σ", "Π", "∫"])
+_WORDS = frozenset(["fun", "if", "then", "else", "let", "have", "in"])
+"""Keywords, which are neither functions nor arguments."""
+_POSTFIX = frozenset("⁻⁰¹²³⁴⁵⁶⁷⁸⁹ᵀᶜ!")
+_SIGNS = {
+    "*": r"\cdot", "{": r"\{", "}": r"\}", "⟨": r"\langle ", "⟩": r"\rangle", "⦃": r"\{", "⦄": r"\}", "@[": "[",
+    "\\": r"\setminus", "#": r"\#", "%": r"\bmod", "&": r"\&", "$": r"\$", "~": r"\sim", "‖": r"\Vert", "_": r"\_",
+    "∃!": r"\exists!", "↦": r"\mapsto", "λ": r"\lambda", "⁻¹'": "^{-1}", "''": "",
+}  # fmt: skip
+_POOR = frozenset(".,:;@?!↑")  # signs that make no formula
+_FUNCTIONS = frozenset([
+    "sin", "cos", "tan", "cot", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "log", "exp", "gcd", "max", "min",
+    "det", "dim", "ker", "deg"
+])  # fmt: skip
 
 
-def lean_units(text: str, *, whole: bool) -> list[Unit]:
-    """Read the declarations of a file, and first the documentation of its module, if there is any.
+@dataclass
+class _Claim:
+    """The content of brackets, or the variables of a big operator, as far as it was read."""
 
-    Args:
-        text: the file.
-        whole: whether the file becomes one unit.
-    """
-    file = _File(text)
-    file.read()
-    about = "\n\n".join(doc for _, doc in file.modules)
-    heading = _HEADING.match(about)
-    title = heading[2].strip() if heading else ""
-    about = about[heading.end() :].strip() if heading else about
-    if whole:
-        return [Unit("", title, "\n\n".join([about, *(unit.text for unit in file.units)]), "file")]
-    return [*([Unit("", title, about, "module", (), file.modules[0][0])] if about else []), *file.units]
+    opening: str = ""
+    is_apart: bool = False  # whether a blank comes before it
+    big: str = ""
+    written: list[str] = field(default_factory=list)
+    applied: list[str] = field(default_factory=list)  # a function and its arguments
+    power: bool = False  # whether these are an exponent
+    lists: bool = False  # whether these are variables of ``∀ x y, …``
+    binds: bool = False  # whether such variables came before
+    is_typed: bool = False  # whether the rest is the type of ``(0 : ℝ)``
+
+    def add(self, latex: str, is_apart: bool) -> None:
+        if is_apart or not self.applied:
+            self.applied.append(latex)
+        else:
+            self.applied[-1] += latex
+
+    def sign(self, text: str, is_apart: bool) -> None:
+        if text in _POSTFIX and self.applied and not is_apart:
+            self.applied[-1] += text
+            return
+        self.flush()
+        self.lists = text in _BINDERS
+        self.binds = self.binds or self.lists
+        if text == "^" and self.written:
+            self.power = True
+        elif text == ":" and self.opening == "(" and not self.binds:
+            self.is_typed = True
+        else:
+            gap = " " if is_apart else ""
+            self.written.append(gap + (rf"\text{{{text} }}" if text in _WORDS else _SIGNS.get(text, text)))
+
+    def flush(self) -> None:
+        """Write the function that was read, and its arguments."""
+        if self.applied:
+            function, *arguments = self.applied
+            inside = ", ".join(map(_bare, arguments))
+            opening, closing = ("", "") if not arguments else "{}" if function == r"\sqrt" else "()"
+            latex = ", ".join(self.applied) if self.lists else f"{function}{opening}{inside}{closing}"
+            self.written.append(f"^{{{_bare(latex)}}}" if self.power else f" {latex}")
+        self.applied, self.power = [], False
+
+    def latex(self, closing: str) -> str:
+        self.flush()
+        inside = "".join(self.written).strip()
+        if self.big:
+            return f"{self.big}_{{{inside}}}"
+        if self.is_typed and len(self.written) == 1:
+            return inside
+        return f"{_SIGNS.get(self.opening, self.opening)}{inside}{_SIGNS.get(closing, closing)}"
+
+
+def _bare(latex: str) -> str:
+    """Take the parentheses off that enclose all of an expression."""
+    depth = 0
+    for i, sign in enumerate(latex):
+        depth += (sign == "(") - (sign == ")")
+        if not depth:
+            return latex[1:-1] if 0 < i == len(latex) - 1 else latex
+    return latex
+
+
+def claim_latex(tokens: Sequence[LeanToken]) -> str:
+    """Write a claim as LaTeX, whose brackets may be unbalanced; the empty text if it is only words."""
+    if not any(token.kind == "sign" and token.text not in _POOR for token in tokens):
+        return ""
+    parts, end = [_Claim()], 0
+
+    def close(closing: str) -> None:
+        part = parts.pop()
+        latex = part.latex(closing)
+        if part.big:
+            parts[-1].written.append(f" {latex}")
+        else:
+            parts[-1].add(latex, part.is_apart)
+
+    for token in tokens:
+        text, is_apart = token.text, token.start > end
+        if text == "↑":
+            continue
+        end = token.end
+        if token.kind == "close":
+            while parts[-1].big:
+                close("")
+            if len(parts) > 1:
+                close(text)
+        elif token.kind == "open":
+            parts.append(_Claim(text, is_apart, lists=parts[-1].lists))
+        elif parts[-1].is_typed:
+            continue
+        elif text == "," and parts[-1].big:
+            close("")
+        elif text in _BIG:
+            parts[-1].flush()
+            parts.append(_Claim(big=_BIG[text], lists=True))
+        elif token.kind == "sign" or text in _WORDS:
+            parts[-1].sign(text, is_apart)
+        elif token.kind == "name":  # as a function and, if it begins with a variable, its first argument
+            first, *others = text.split(".")
+            parts[-1].add(_symbol(others[-1] if others else first), is_apart)
+            if others and (not first[0].isupper() or _is_letter(first)):
+                parts[-1].add(_symbol(first), True)
+        else:
+            parts[-1].add(_text(text), is_apart)
+    while len(parts) > 1:
+        close("")
+    return parts[0].latex("")
+
+
+def _is_letter(name: str) -> bool:
+    return len(name.rstrip("'₀₁₂₃₄₅₆₇₈₉ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ")) == 1
+
+
+def _symbol(name: str) -> str:
+    if _is_letter(name):
+        return name
+    return rf"\{name}" if name in _FUNCTIONS or name == "sqrt" else _text(name)
+
+
+def _text(name: str) -> str:
+    """Write a name of several letters, a number or a literal."""
+    if name.isdecimal():
+        return name
+    words = "".join(each if each.isalnum() or each in "'." else " " for each in name).strip()
+    return rf"\text{{{words}}}" if words else r"\_"

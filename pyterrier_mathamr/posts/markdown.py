@@ -22,7 +22,7 @@ from pyterrier_mathamr._common.running.worker import MEMORY, Worker
 
 from .kept_source import SOURCE, source_html
 from .latex_document import excerpt, unknown_commands
-from .math_spans import clean, mask, math_spans, replaced, strip_delimiters
+from .math_spans import clean, mask, math_spans, strip_delimiters
 from .tex_expansion import Expander, collected
 from .tex_macros import Definitions
 from .tex_primitives import DEFINED
@@ -76,10 +76,7 @@ def read_markdown(
 ) -> tuple[list[str], dict[str, str]]:
     """Convert the parts of a document to HTML; return it and the errors by place. Macros of a part hold for all parts.
 
-    Args:
-        sources: the parts.
-        known: what is defined elsewhere.
-        expander: knows all macros; if given, definitions in the parts are ignored.
+    An ``expander`` knows all macros, and definitions in the parts are ignored.
     """
     parts = [_OURS.sub("", clean(FRONT_MATTER.sub("", part.replace("\r\n", "\n"), count=1))) for part in sources]
     masked = [without_code(part) for part in parts]
@@ -90,24 +87,48 @@ def read_markdown(
     expander = expander or Expander(known, length=sum(map(len, parts)))
     problems: dict[str, str] = {}
     texts: list[str] = []
-    held: list[list[tuple[str, str]]] = []
+    held: list[list[tuple[str, str]]] = []  # what Markdown must not read: the source, and LaTeX for a formula
     for part, (shadow, given), definitions in zip(parts, masked, defined, strict=True):
-        items = list(_held(part, shadow, given, [(of.start, of.end) for of in definitions.found]))
-        texts.append(replaced(part, ((start, end, f"{_HOLD}{i}{_HOLD}") for i, (start, end, _) in enumerate(items))))
-        starts, ends = [start for start, _, _ in items], [end for _, end, _ in items]
-        for start, end in zip([0, *ends], [*starts, len(part)], strict=True):
-            problems.update(unknown_commands(shadow[start:end]))
-        held.append([(part[start:end], expander.formula(latex)) for start, end, latex in items])
+        spans = [(of.start, of.end) for of in definitions.found]
+        plain = mask(part, spans, DEFINED)
+        joined = SOFT_BREAK.sub(" ", mask(shadow, spans, DEFINED))  # a formula may go on in the next line
+        found = [(start, end, strip_delimiters(plain[start:end].replace(DEFINED, "")))
+                 for start, end, _ in math_spans(joined)]  # fmt: skip
+        found += [(match.start(), match.end(), match[1] or match[2]) for match in given.values()]
+        found += [(start, end, "") for start, end in spans]
+        pieces, items, at = list[str](), list[tuple[str, str]](), 0
+        for start, end, latex in sorted(found):
+            if start < at:
+                continue  # a definition within a formula
+            pieces += [part[at:start], f"{_HOLD}{len(items)}{_HOLD}"]
+            problems.update(unknown_commands(shadow[at:start]))
+            latex = "" if latex == r"\empty" else latex  # which TeX expands to nothing
+            items.append((part[start:end], expander.formula(latex)))
+            at = end
+        problems.update(unknown_commands(shadow[at:]))
+        texts.append("".join([*pieces, part[at:]]))
+        held.append(items)
     problems.update(expander.problems)
     expander.problems.clear()
-    rendered, whole = _guarded(texts)
+    htmls, whole = _guarded(texts)
     if not whole:
         problems[f"blocks more than {_DEEPEST} deep are left out"] = excerpt(parts[-1], 0)
-    return [_with_formulas(text, items) for text, items in zip(rendered, held, strict=True)], problems
+    for i, items in enumerate(held):
+        left = dict(enumerate(items))  # each once: an entity may be one of our marks
+
+        def put_back(mark: re.Match[str], left: dict[int, tuple[str, str]] = left) -> str:
+            source, latex = left.pop(int(mark[1]), ("", ""))
+            if mark[2] == _HOLD_IN_CODE:
+                return escape(source)
+            if SOURCE.search(latex):
+                return source_html(source)
+            return f'<span class="math-container">{escape(latex)}</span>' if latex else ""
+
+        htmls[i] = _HELD.sub(put_back, htmls[i])
+    return htmls, problems
 
 
 def title_of_markdown(source: str) -> tuple[str, str]:
-    """Separate the title of a Markdown document from its body."""
     front = FRONT_MATTER.match(source)
     body = source[front.end() :] if front else source
     title, _ = title_of_front_matter(front[1]) if front else ("", "")
@@ -137,49 +158,23 @@ def title_of_front_matter(front: str) -> tuple[str, str]:
 
 def without_code(text: str) -> tuple[str, dict[int, re.Match[str]]]:
     """Put a `MARK` in the place of each character of code, and find the formulas that GitLab writes in code."""
-    masked = mask(text, _fenced(text))
-    given = {match.start(): match for match in _MATH_IN_CODE.finditer(masked)}
-    masked = mask(masked, (match.span() for match in given.values()))
-    return mask(masked, _code_spans(masked)), given
-
-
-def _held(
-    text: str, masked: str, given: dict[int, re.Match[str]], defined: list[tuple[int, int]]
-) -> Iterator[tuple[int, int, str]]:
-    """Find text that Markdown must not read: start, end and LaTeX of each formula, and definitions, without LaTeX."""
-    plain = mask(text, defined, DEFINED)
-    shadow = SOFT_BREAK.sub(" ", mask(masked, defined, DEFINED))  # a formula may go on in the next line
-    found = [
-        *(
-            (start, end, strip_delimiters(plain[start:end].replace(DEFINED, "")))
-            for start, end, _ in math_spans(shadow)
-        ),
-        *((match.start(), match.end(), match[1] or match[2]) for match in given.values()),
-        *((start, end, "") for start, end in defined),
-    ]
-    at = 0
-    for start, end, latex in sorted(found):
-        if start >= at:  # no definition within a formula
-            yield start, end, "" if latex == r"\empty" else latex  # which TeX expands to nothing
-            at = end
-
-
-def fence_around(code: str) -> str:
-    """Return a fence for a block of code: longer than any run of backquotes in it."""
-    return "`" * max([3, *(len(run) + 1 for run in re.findall(r"`+", code))])
-
-
-def _fenced(text: str) -> Iterator[tuple[int, int]]:
-    """Find the code blocks between fences; one that nothing closes goes on to the end."""
+    blocks: list[tuple[int, int]] = []  # between fences; one that nothing closes goes on to the end
     opened: re.Match[str] | None = None
     for line in _FENCE.finditer(text):
         if opened is None:
             opened = None if line[1][0] == "`" and "`" in line[2] else line
         elif line[1].startswith(opened[1]) and not line[2].strip(" \t"):
-            yield opened.start(), line.end()
+            blocks.append((opened.start(), line.end()))
             opened = None
-    if opened:
-        yield opened.start(), len(text)
+    masked = mask(text, [*blocks, *([(opened.start(), len(text))] if opened else [])])
+    given = {match.start(): match for match in _MATH_IN_CODE.finditer(masked)}
+    masked = mask(masked, (match.span() for match in given.values()))
+    return mask(masked, _code_spans(masked)), given
+
+
+def fence_around(code: str) -> str:
+    """Return a fence for a block of code: longer than any run of backquotes in it."""
+    return "`" * max([3, *(len(run) + 1 for run in re.findall(r"`+", code))])
 
 
 def _code_spans(text: str) -> Iterator[tuple[int, int]]:
@@ -223,18 +218,3 @@ def rendered(texts: list[str]) -> tuple[list[str], bool]:
 
 
 _guarded = Worker(rendered, seconds=_SECONDS, memory=MEMORY)
-
-
-def _with_formulas(html: str, items: list[tuple[str, str]]) -> str:
-    """Put back the held texts, each once: an entity may be one of our marks."""
-    left = dict(enumerate(items))
-
-    def put_back(mark: re.Match[str]) -> str:
-        source, latex = left.pop(int(mark[1]), ("", ""))
-        if mark[2] == _HOLD_IN_CODE:
-            return escape(source)
-        if SOURCE.search(latex):
-            return source_html(source)
-        return f'<span class="math-container">{escape(latex)}</span>' if latex else ""
-
-    return _HELD.sub(put_back, html)

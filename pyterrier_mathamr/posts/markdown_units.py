@@ -83,16 +83,7 @@ class Notes(NamedTuple):
     pieces: Mapping[int, str] = {}
 
 
-def notes_of(text: str) -> Notes:
-    """Read a Markdown file: its front matter, and its text as it is shown."""
-    front = FRONT_MATTER.match(text)
-    title, date = title_of_front_matter(front[1]) if front else ("", "")
-    begun = front.end() if front else 0
-    first = text.count("\n", 0, begun) + 1
-    body = _as_shown("\n".join(_with_divs(clean(text[begun:]).split("\n"))))
-    return Notes(body, range(first, first + body.count("\n") + 1), title, date)
-
-
+_FENCE_LINE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^\n]*$", re.M)
 _UNSHOWN = re.compile(
     r"%%(?:[^%]|%(?!%))*%%|^\+{3}(?:[ \t][^\n]*)?$"
     r"|(?P<embedded>!?)\[\[(?P<target>[^\[\]|\n\\]{1,300})(?:\\?\|(?P<text>[^\[\]\n]{1,500}))?\]\]"
@@ -105,48 +96,51 @@ r"""The label of bookdown in a formula, ``(\#eq:mean)``."""
 _IMAGE = re.compile(r"\.(?:png|jpe?g|gif|svg|webp|bmp|pdf|excalidraw|canvas|mp[34])\Z", re.IGNORECASE)
 
 
-def _as_shown(text: str) -> str:
-    """Write links and roles as their text, without comments of Obsidian and the labels of displays."""
-    text = _EQUATION_LABEL.sub("", text)
-    if not any(mark in text for mark in ("[[", "%%", "$$", "+++", "}`")):
-        return text
-    masked, _ = without_code(text)
-    masked = mask(masked, [(start, end) for start, end, _ in math_spans(SOFT_BREAK.sub(" ", masked))])
-    spans = []
-    for found in _UNSHOWN.finditer(masked):
-        start, end = found.span()
-        if found["display"]:
-            if text[start - 1 : start + 1] == "$$":
-                spans.append((start + 1, end, ""))
-        elif found["role"]:
-            spans += [(start, end, "")] if text[end] == "`" else []
-        elif found["target"] is None:
-            spans.append((start, end, "\n" * text.count("\n", start, end)))
-        elif found["embedded"] and _IMAGE.search(found["target"].strip()):
-            spans.append((start, end, ""))
-        else:
-            link = found["target"].strip().replace("#", " ").replace("^", "")
-            spans.append((start, end, text[slice(*found.span("text"))] if found["text"] else link.strip()))
-    return replaced(text, spans)
+def notes_of(text: str) -> Notes:
+    """Read a Markdown file: its front matter, and its text as it is shown.
+
+    Links and roles become their text, without comments of Obsidian and the labels of displays.
+    """
+    front = FRONT_MATTER.match(text)
+    title, date = title_of_front_matter(front[1]) if front else ("", "")
+    begun = front.end() if front else 0
+    first = text.count("\n", 0, begun) + 1
+    body = _EQUATION_LABEL.sub("", "\n".join(_with_divs(clean(text[begun:]).split("\n"))))
+    spans: list[tuple[int, int, str]] = []
+    if any(mark in body for mark in ("[[", "%%", "$$", "+++", "}`")):
+        masked, _ = without_code(body)
+        masked = mask(masked, [(start, end) for start, end, _ in math_spans(SOFT_BREAK.sub(" ", masked))])
+        for unshown in _UNSHOWN.finditer(masked):
+            start, end = unshown.span()
+            if unshown["display"]:
+                if body[start - 1 : start + 1] == "$$":
+                    spans.append((start + 1, end, ""))
+            elif unshown["role"]:
+                spans += [(start, end, "")] if body[end] == "`" else []
+            elif unshown["target"] is None:
+                spans.append((start, end, "\n" * body.count("\n", start, end)))
+            elif unshown["embedded"] and _IMAGE.search(unshown["target"].strip()):
+                spans.append((start, end, ""))
+            else:
+                link = unshown["target"].strip().replace("#", " ").replace("^", "").strip()
+                spans.append((start, end, body[slice(*unshown.span("text"))] if unshown["text"] else link))
+        body = replaced(body, spans)
+    return Notes(body, range(first, first + body.count("\n") + 1), title, date)
 
 
 def markdown_units(file: str, notes: Notes, *, whole: bool) -> tuple[list[Unit], Definitions]:
     """Split a text; returns its units and what it defines."""
+
+    def shown(text: str) -> str:
+        """Return the visible text of a piece: without blanks, comments, fences and definitions."""
+        before, *comments = _FENCE_LINE.sub("", text).split("<!--")
+        text = "".join([before, *(each.partition("-->")[2] if "-->" in each else each for each in comments)])
+        text = replaced(text, ((of.start, of.end, "") for of in collected(text).found))
+        return "".join(text.split()).replace("$$$$", "")
+
     splitter = _Splitter(file, notes)
     splitter.split()
-    units = splitter.outline.units(file, _shown, lambda title: title, whole)
-    return units, splitter.defined
-
-
-_FENCE_LINE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^\n]*$", re.M)
-
-
-def _shown(text: str) -> str:
-    """Return the visible text of a piece: without blanks, comments, fences and definitions."""
-    before, *comments = _FENCE_LINE.sub("", text).split("<!--")
-    text = "".join([before, *(each.partition("-->")[2] if "-->" in each else each for each in comments)])
-    text = replaced(text, ((of.start, of.end, "") for of in collected(text).found))
-    return "".join(text.split()).replace("$$$$", "")
+    return splitter.outline.units(file, shown, lambda title: title, whole), splitter.defined
 
 
 class _Splitter:
@@ -172,14 +166,13 @@ class _Splitter:
         self._held: list[str] = []
 
     def split(self) -> None:
-        """Pass the headings, statements and proofs to the outline."""
         first = next((i for i, line in enumerate(self._lines) if line.strip()), 0)
-        self.outline.begin_file(self._file, self._notes.title, self._number(first))
+        self.outline.begin_file(self._file, self._notes.title, self._line(first))
         i = 0
         while i < len(self._lines):
             if i in self._notes.pieces:
                 self._end()
-                self.outline.part(self._file, "section", self._notes.pieces[i], "", self._number(i))
+                self.outline.part(self._file, "section", self._notes.pieces[i], "", self._line(i))
             line = self._lines[i]
             mark = line.lstrip(" \t")[:1]
             after = None if self._kept[i] or not mark else self._structure(i, line, mark)
@@ -189,7 +182,7 @@ class _Splitter:
             i = after
         self._end()
 
-    def _number(self, i: int) -> int:
+    def _line(self, i: int) -> int:
         lines = self._notes.lines
         return lines[min(i, len(lines) - 1)] if lines else 1
 
@@ -249,14 +242,14 @@ class _Splitter:
             elif self.outline.open is not self._last and _END_OF_PROOF.search(line):
                 self._end()
 
-    def _flush(self) -> None:
-        self.outline.write(self._file, "\n".join(self._held))
-        self._held = []
-
     def _end(self) -> None:
         """End the statement or proof that is open."""
         self._flush()
         self.outline.open = None
+
+    def _flush(self) -> None:
+        self.outline.write(self._file, "\n".join(self._held))
+        self._held = []
 
     def _label(self, given: str = "") -> str:
         label, self._target = given or self._target, ""
@@ -271,12 +264,12 @@ class _Splitter:
             self._begin(i, lead, label)
         else:
             self._last = None
-            self.outline.heading(self._file, level, title.strip(), self._number(i), self._label(label))
+            self.outline.heading(self._file, level, title.strip(), self._line(i), self._label(label))
 
     def _begin(self, i: int, lead: Lead, label: str = "") -> None:
         self._end()
         is_proof = lead.kind in PROOFS
-        self.outline.begin(self._file, lead, self._number(i), "" if is_proof else self._label(label))
+        self.outline.begin(self._file, lead, self._line(i), "" if is_proof else self._label(label))
         self._last = None if is_proof else self.outline.open
 
     def _whole(self, i: int, lead: Lead, label: str, content: Sequence[str]) -> None:
@@ -353,7 +346,7 @@ class _Splitter:
         after = ""
         if i in self._ends:
             content[-1], _, after = content[-1].rpartition(rf"\end{{{environment[2]}}}")
-        label = next((found[1] for found in map(_LABEL.search, content[:2]) if found), "")
+        label = next((match[1] for match in map(_LABEL.search, content[:2]) if match), "")
         content = [_LABEL.sub("", line) for line in content]
         if i in self._ends:
             self._whole(i, lead, label, content)
@@ -383,7 +376,7 @@ class _Splitter:
     def _paragraph(self, i: int, number: str, title: str, rest: str) -> None:
         self._end()
         self._last = None
-        self.outline.part(self._file, "paragraph", number, title or number, self._number(i), self._label())
+        self.outline.part(self._file, "paragraph", number, title or number, self._line(i), self._label())
         self._text(rest)
 
     def _numbered(self) -> frozenset[int]:
@@ -427,18 +420,18 @@ class _Splitter:
 
 def _of_div(opened: str) -> tuple[Lead | None, str]:
     r"""Read the first line of a div: ``theorem``, ``{.theorem #cs name="…"}``, ``{prf:theorem} Title``."""
-    found = _OPENED_DIV.match(opened)
-    if found is None:
+    match = _OPENED_DIV.match(opened)
+    if match is None:
         return None, ""
-    inner = found["in"] or ""
+    inner = match["in"] or ""
     label, _ = _without_label(f"{{{inner}}}")
-    names = [found["word"], *re.findall(r"\.([\w-]+)", inner), *re.findall(r"^\s*([\w:-]+)\s*$", inner)]
+    names = [match["word"], *re.findall(r"\.([\w-]+)", inner), *re.findall(r"^\s*([\w:-]+)\s*$", inner)]
     names = [name.rpartition(":")[2] for name in names] + ([_QUARTO.get(label[:3], "")] if label[3:4] == "-" else [])
     name = next(filter(kind_of, names), "")
     if not name:
-        return (lead_of(found["rest"]) if names[-1] in _TEXT_DIRECTIVES else None), label
+        return (lead_of(match["rest"]) if names[-1] in _TEXT_DIRECTIVES else None), label
     quoted = re.search(r"""(?:name|title)=["']([^"']*)["']""", inner)
-    note = quoted[1] if quoted else found["note"] or found["rest"]
+    note = quoted[1] if quoted else match["note"] or match["rest"]
     return Lead(kind_of(name), printed_name(name, kind_of(name)), "", note.strip()), label
 
 
@@ -447,8 +440,8 @@ def _without_label(text: str) -> tuple[str, str]:
     attributes = _ATTRIBUTES.search(text)
     if attributes is None:
         return "", text
-    found = _ID.search(attributes[1])
-    return found[1] if found else "", text[: attributes.start()] + text[attributes.end() :]
+    match = _ID.search(attributes[1])
+    return match[1] if match else "", text[: attributes.start()] + text[attributes.end() :]
 
 
 def display_marks(formula: str) -> tuple[str, str]:
@@ -463,50 +456,42 @@ def display_marks(formula: str) -> tuple[str, str]:
 
 def _with_divs(lines: Sequence[str]) -> list[str]:
     """Write the directives of MyST that hold text, which are fenced as code is, as divs and formulas."""
-    found = list(lines)
+    written = list(lines)
     opened: list[tuple[str, str, int]] = []  # the fence, the text for its end ("code" for code), and its line
     for i, line in enumerate(lines):
-        if not (line.lstrip(" ")[:3] in ("```", "~~~", ":::") and (fence := _FENCE_OR_DIV.match(line))):
+        if not (line.lstrip(" ")[:3] in ("```", "~~~", ":::") and (match := _FENCE_OR_DIV.match(line))):
             continue
-        if (
-            opened
-            and line.strip()[:1] == opened[-1][0][0]
-            and fence[1].startswith(opened[-1][0])
-            and not fence[2].strip()
-        ):
+        fence, rest = match[1], match[2]
+        is_like_opened = opened and line.strip()[:1] == opened[-1][0][0] and fence.startswith(opened[-1][0])
+        if is_like_opened and not rest.strip():
             _, end, begun = opened.pop()
-            found[i] = line if end == "code" else end
-            if end == "$$":
-                _write_display(found, begun, i)
+            written[i] = line if end == "code" else end
+            if end == "$$":  # a formula, without its options
+                start = begun + 1
+                while start < i and (_OPTION.fullmatch(written[start]) or not written[start].strip()):
+                    written[start] = ""
+                    start += 1
+                if start < i and written[start].strip() == "---":
+                    close = next((k for k in range(start + 1, i) if written[k].strip() == "---"), start)
+                    written[start : close + 1] = [""] * (close + 1 - start)
+                    start = close + 1
+                written[begun] = ""
+                written[start - 1], written[i] = display_marks("\n".join(written[start:i]))
             continue
         if opened and opened[-1][1] == "code":
             continue
-        directive = _DIRECTIVE.fullmatch(fence[2].strip())
+        directive = _DIRECTIVE.fullmatch(rest.strip())
         name = directive[1].rpartition(":")[2] if directive else ""
         if name == "math":
-            opened.append((fence[1], "$$", i))
+            opened.append((fence, "$$", i))
         elif (gate := _GATE.fullmatch(name)) and kind_of(gate[1]):
-            found[i] = f":::{{{gate[1]}}} {directive[2] if directive else ''}" if gate[2] == "start" else ":::"
-            opened.append((fence[1], "", i))
-        elif fence[1][0] == ":":
+            written[i] = f":::{{{gate[1]}}} {directive[2] if directive else ''}" if gate[2] == "start" else ":::"
+            opened.append((fence, "", i))
+        elif fence[0] == ":":
             continue
         elif directive and (kind_of(name) or name in _TEXT_DIRECTIVES):
-            found[i] = f":::{{{directive[1]}}} {directive[2] if name not in _FIGURES else ''}"
-            opened.append((fence[1], ":::", i))
-        elif not (fence[1][0] == "`" and "`" in fence[2]):
-            opened.append((fence[1], "code", i))
-    return found
-
-
-def _write_display(lines: list[str], begun: int, end: int) -> None:
-    """Write the directive between two lines as a formula without its options."""
-    start = begun + 1
-    while start < end and (_OPTION.fullmatch(lines[start]) or not lines[start].strip()):
-        lines[start] = ""
-        start += 1
-    if start < end and lines[start].strip() == "---":
-        close = next((i for i in range(start + 1, end) if lines[i].strip() == "---"), start)
-        lines[start : close + 1] = [""] * (close + 1 - start)
-        start = close + 1
-    lines[begun] = ""
-    lines[start - 1], lines[end] = display_marks("\n".join(lines[start:end]))
+            written[i] = f":::{{{directive[1]}}} {directive[2] if name not in _FIGURES else ''}"
+            opened.append((fence, ":::", i))
+        elif not (fence[0] == "`" and "`" in rest):
+            opened.append((fence, "code", i))
+    return written

@@ -138,7 +138,7 @@ class _Element:
     attributes: dict[str, str]
     variant: str  # style of its letters
     children: list[_Written] = field(default_factory=list)
-    text: list[str] = field(default_factory=list)
+    text: str = ""
 
 
 def latex_of_mathml(source: str) -> str:
@@ -170,8 +170,13 @@ def _fold(source: str) -> _Written:
     at = position = 0
     hidden = 0  # levels of annotations
     while tag := _TAG.search(source, position):
-        if not hidden:
-            _add_text(stack, source[at : tag.start()])
+        text = source[at : tag.start()]
+        if hidden:
+            pass
+        elif stack and stack[-1].tag in _TOKENS:
+            stack[-1].text += unescape(text)
+        elif text.strip():
+            raise _Unknown
         at = position = tag.end()
         if tag[0] == "<!--":
             at = position = source.find("-->", position) + 3
@@ -183,7 +188,7 @@ def _fold(source: str) -> _Written:
             hidden += 0 if closed else -1 if tag[1] else 1
             continue
         if not tag[1]:
-            attributes = {found[1].lower(): found[found.lastindex or 2] for found in _ATTRIBUTE.finditer(tag[3])}
+            attributes = {match[1].lower(): match[match.lastindex or 2] for match in _ATTRIBUTE.finditer(tag[3])}
             variant = attributes.get("mathvariant", stack[-1].variant if stack else "")
             stack.append(_Element(name, attributes, variant))
         elif not stack or stack[-1].tag != name:
@@ -197,13 +202,6 @@ def _fold(source: str) -> _Written:
                 return written
             stack[-1].children.append(written)
     raise _Unknown
-
-
-def _add_text(stack: list[_Element], text: str) -> None:
-    if stack and stack[-1].tag in _TOKENS:
-        stack[-1].text.append(unescape(text))
-    elif text.strip():
-        raise _Unknown
 
 
 def _flat(parts: Parts) -> str:
@@ -221,15 +219,12 @@ def _flat(parts: Parts) -> str:
                 raise _Unknown
             if out and part[0].isalpha() and _COMMAND_END.search(out[-1]):
                 out.append(" ")
-            elif out and part[0].isdigit() and _joins(out):
-                out.append("{}")  # two numbers are not one
+            elif out and part[0].isdigit():
+                ends_with_point = out[-1] == "." and len(out) > 1
+                if out[-2 if ends_with_point else -1][-1].isdigit():
+                    out.append("{}")  # two numbers are not one
             out.append(part)
     return "".join(out).strip()
-
-
-def _joins(out: Sequence[str]) -> bool:
-    """Whether a digit would go on with a number before it."""
-    return out[-1][-1].isdigit() or (out[-1] == "." and len(out) > 1 and out[-2][-1].isdigit())
 
 
 def _characters(text: str) -> Parts:
@@ -267,47 +262,35 @@ def _styled_letter(character: str) -> tuple[str, str]:
     return "", ""
 
 
-def _text_of(element: _Element) -> str:
-    return "".join(element.text).strip(" \t\n\r")
-
-
-def _styled(text: str, variant: str) -> Parts:
-    """Write letters and digits in a style."""
-    if not variant:
-        return _characters(text)
-    if variant not in _VARIANTS:
-        raise _Unknown
-    if not (
-        text.isascii() and text.replace(" ", "").isalnum()
-    ):  # they have one form only, or are letters of that style
-        return _characters(text)
-    return [f"{_VARIANTS[variant]}{{{text}}}"]
-
-
 def _identifier(element: _Element) -> _Written:
     """``mi``: a letter, or a word."""
-    text = _text_of(element)
-    if len(text) == 1 and element.variant in ("", "italic") and text.isascii():
+    text, variant = element.text.strip(" \t\n\r"), element.variant
+    if len(text) == 1 and variant in ("", "italic") and text.isascii():
         return _Written(_characters(text), "mi", text, single=True)
-    if element.variant in ("", "normal") and _WORD.fullmatch(text) and len(text) > 1:
+    if variant in ("", "normal") and _WORD.fullmatch(text) and len(text) > 1:
         return _word(text, "mi")
-    if len(text) > 1 and element.variant == "" and text.isascii() and text.isalnum():
+    if len(text) > 1 and variant == "" and text.isascii() and text.isalnum():
         return _Written([rf"\mathrm{{{text}}}"], "mi", text, single=True)
     if len(text) > 1 and text.isalpha() and (plain := unicodedata.normalize("NFKC", text)).isascii():
         if all(_styled_letter(character) == ("", letter) for character, letter in zip(text, plain, strict=False)):
             return _Written([rf"\mathit{{{plain}}}"], "mi", text, single=True)
-    elif len(text) > 1 and text.isalpha() and element.variant in ("", "normal"):
+    elif len(text) > 1 and text.isalpha() and variant in ("", "normal"):
         return _Written([rf"\mathrm{{{text}}}"], "mi", text, single=True)
-    written = _other(text, element.variant)
-    if element.variant == "normal" and text.isascii() and text.isalpha():
+    written = _other(text, variant)
+    if variant == "normal" and text.isascii() and text.isalpha():
         written.applied = [rf"\operatorname{{{text}}}"]
     return written
 
 
 def _other(text: str, variant: str) -> _Written:
-    """Write letters and digits that are neither one symbol nor a word."""
-    parts = _styled(text, variant)
-    return _Written(parts, "mi", text, single=len(parts) == 1) if parts else _empty()
+    """Write letters and digits that are neither one symbol nor a word, in a style."""
+    if variant and variant not in _VARIANTS:
+        raise _Unknown
+    if variant and text.isascii() and text.replace(" ", "").isalnum():
+        parts: Parts = [f"{_VARIANTS[variant]}{{{text}}}"]
+    else:  # they have one form only, or are letters of that style
+        parts = _characters(text)
+    return _Written(parts, "mi", text, single=len(parts) == 1) if parts else _Written([])
 
 
 def _word(text: str, kind: str) -> _Written:
@@ -322,19 +305,19 @@ def _word(text: str, kind: str) -> _Written:
 
 
 def _number(element: _Element) -> _Written:
-    text = _text_of(element)
-    if element.variant in ("", "normal") and _NUMBER.fullmatch(text):
+    text, is_plain = element.text.strip(" \t\n\r"), element.variant in ("", "normal")
+    if is_plain and _NUMBER.fullmatch(text):
         return _Written([text], "mn", text, single=not text.startswith("-"))
     if text.isascii() and text.isalnum():
-        return _Written(_styled(text, element.variant or "normal"), "mi", text, single=True)
-    if element.variant in ("", "normal") and text.isascii() and text.replace(",", "").isdigit():
+        return _other(text, element.variant or "normal")
+    if is_plain and text.isascii() and text.replace(",", "").isdigit():
         return _Written([text.replace(",", "{,}")], "mn", text)
     return _other(text, element.variant)
 
 
 def _operator(element: _Element) -> _Written:
     """``mo``: an operator, a fence or a word."""
-    text = _text_of(element)
+    text = element.text.strip(" \t\n\r")
     if len(text) > 1 and _WORD.fullmatch(text):
         return _word(text, "mo")
     if text in _TYPED:
@@ -354,23 +337,13 @@ def _operator(element: _Element) -> _Written:
 
 def _text(element: _Element) -> _Written:
     """``mtext``, ``ms``: words."""
-    text = "".join(element.text)
+    text = element.text
     if any(character in "$^~" or unicodedata.category(character) in ("Cc", "Co", "Cs") for character in text.strip()):
         raise _Unknown
     if not text.strip():
-        return _Written([r"\ "], "space") if text else _empty()
+        return _Written([r"\ "], "space") if text else _Written([])
     written = "".join(_TEXT.get(character, character) for character in " ".join(text.split(" ")))
     return _Written([rf"\text{{{written}}}"], "mtext", text, single=True)
-
-
-def _wildcard(element: _Element) -> _Written:
-    """``qvar``: a query variable by its name, from its attribute or its text."""
-    name = unescape(element.attributes.get("name", "")) or "".join(element.text)
-    return _Written([r"\qvar{", "".join(filter(str.isalnum, name)), "}"], single=True)
-
-
-def _empty() -> _Written:
-    return _Written([], "")
 
 
 def _space(element: _Element) -> _Written:
@@ -379,7 +352,7 @@ def _space(element: _Element) -> _Written:
     width = float(length[2]) * _EM.get(length[3], 1.0) if length else 0.0
     if length and length[1]:
         return _Written([r"\!"], "space")
-    return _Written([r"\quad" if width >= 0.9 else r"\," if width else ""], "space") if width else _empty()
+    return _Written([r"\quad" if width >= 0.9 else r"\,"], "space") if width else _Written([])
 
 
 def _row(children: Sequence[_Written]) -> _Written:
@@ -402,22 +375,18 @@ def _row(children: Sequence[_Written]) -> _Written:
         applied = place + 1 < len(shown) and shown[place + 1].kind == "apply"
         parts.append(child.applied if applied and child.applied else child.parts)
         place += 1
-    if len(shown) > 2 and shown[0].text == shown[-1].text == "∥":
-        parts[0] = parts[-1] = r"\|"
-    if len(shown) > 2 and _grows(shown):
-        parts = [r"\left", parts[0], parts[1:-1], r"\right", parts[-1]]
+    if len(shown) > 2:
+        first, *inner, last = shown
+        if first.text == last.text == "∥":
+            parts[0] = parts[-1] = r"\|"
+        if (
+            all(fence.kind == "mo" and fence.stretchy for fence in (first, last))
+            and _OPENING.get(first.text) == last.text
+            and any(child.tall for child in inner)
+            and not any(child.kind == "mo" and child.text in (first.text, last.text) for child in inner)
+        ):  # a pair of fences that grow with their content
+            parts = [r"\left", parts[0], parts[1:-1], r"\right", parts[-1]]
     return _Written(parts, tall=any(child.tall for child in shown))
-
-
-def _grows(shown: Sequence[_Written]) -> bool:
-    """Whether a row is a pair of fences that grow with their content."""
-    first, *inner, last = shown
-    return (
-        all(fence.kind == "mo" and fence.stretchy for fence in (first, last))
-        and _OPENING.get(first.text) == last.text
-        and any(child.tall for child in inner)
-        and not any(child.kind == "mo" and child.text in (first.text, last.text) for child in inner)
-    )
 
 
 def _fenced_construct(row: Sequence[_Written], place: int) -> tuple[_Written, int] | None:
@@ -432,19 +401,19 @@ def _fenced_construct(row: Sequence[_Written], place: int) -> tuple[_Written, in
             if opening != "(":
                 return None
             over, under = inner.parts[1], inner.parts[3]
-            return _Written([r"\binom{", over, "}{", under, "}"], single=True, tall=True), 3
+            return _tall(r"\binom{", over, "}{", under, "}"), 3
         if opening + closing.text in _MATRICES and inner.text == "matrix":
             return _environment(_MATRICES[opening + closing.text], inner.parts[1]), 3
         return None
     if opening == "{" and closing is None and inner.kind == "table":
         if len(inner.sides) == 2:
             return _environment("cases", inner.parts[1]), 2
-        return _Written([r"\left\{", inner.parts, r"\right."], single=True, tall=True), 2
+        return _tall(r"\left\{", inner.parts, r"\right."), 2
     return None
 
 
 def _environment(name: str, body: str | Parts, given: str = "") -> _Written:
-    return _Written([rf"\begin{{{name}}}{given}", body, rf"\end{{{name}}}"], single=True, tall=True)
+    return _tall(rf"\begin{{{name}}}{given}", body, rf"\end{{{name}}}")
 
 
 def _children(element: _Element, count: int) -> list[_Written]:
@@ -457,59 +426,36 @@ def _braced(written: _Written) -> Parts:
     return ["{", written.parts, "}"]
 
 
-def _base(written: _Written) -> Parts:
-    """Write the base of scripts: in braces unless it is one symbol."""
-    return written.parts if written.single else _braced(written)
-
-
-def _scripts(below: bool, above: bool) -> Callable[[_Element], _Written]:
-    """Make the rule of ``msub``, ``msup`` and ``msubsup``."""
-
-    def rule(element: _Element) -> _Written:
-        base, *scripts = _children(element, 1 + below + above)
-        attached: Parts = []
-        if below and scripts[0].parts:
-            attached += ["_", _braced(scripts[0])]
-        if above and scripts[-1].parts:
-            primes = _PRIMES.get(scripts[-1].text, 0) if scripts[-1].kind == "mo" else 0
-            attached += ["'" * primes] if primes and base.parts else ["^", _braced(scripts[-1])]
-        applied: Parts = [base.applied, attached] if base.applied else []
-        return _Written([_base(base), attached], tall=base.tall, applied=applied)
-
-    return rule
-
-
-def _limits(below: bool, above: bool) -> Callable[[_Element], _Written]:
-    """Make the rule of ``munder``, ``mover``, ``munderover``: accents, braces, limits, or scripts below or above."""
-
-    def rule(element: _Element) -> _Written:
-        base, *scripts = _children(element, 1 + below + above)
-        under = scripts[0] if below else _empty()
-        over = scripts[-1] if above else _empty()
-        if base.kind != "mo":
-            if below and not above and under.kind == "mo" and under.text in _UNDER:
-                return _accented(_UNDER[under.text], base, limits=under.text in "⏟⎵⏝")
-            if above and not below and over.kind == "mo" and over.text in _OVER:
-                return _accented(_OVER[over.text][not base.single], base, limits=over.text in "⏞⎴⏜")
-        if base.limits or base.kind == "word" or base.text in _INTEGRALS:
-            parts: Parts = [
-                [r"\operatorname*", str(base.applied[0]).removeprefix(r"\operatorname")]
-                if base.kind == "word"
-                else base.parts
-            ]
-            if base.text in _INTEGRALS:
-                parts.append(r"\limits")
-            parts += ["_", _braced(under)] if under.parts else []
-            parts += ["^", _braced(over)] if over.parts else []
-            return _Written(parts, tall=base.text in _BIG or base.text in _INTEGRALS)
-        written: Parts = base.parts
+def _scripts(element: _Element) -> _Written:
+    """``msub``, ``msup``, ``msubsup``: scripts; ``munder``, ``mover``, ``munderover``: also accents, braces, limits."""
+    below, above = "sub" in element.tag or "under" in element.tag, "sup" in element.tag or "over" in element.tag
+    base, *scripts = _children(element, 1 + below + above)
+    under, over = scripts[0] if below else _Written([]), scripts[-1] if above else _Written([])
+    if "s" in element.tag:
+        attached: Parts = ["_", _braced(under)] if under.parts else []
         if over.parts:
-            written = [r"\overset", _braced(over), "{", written, "}"]
-        if under.parts:
-            written = [r"\underset", _braced(under), "{", written, "}"]
-        return _Written(written, single=True, tall=True)
-
-    return rule
+            primes = _PRIMES.get(over.text, 0) if over.kind == "mo" else 0
+            attached += ["'" * primes] if primes and base.parts else ["^", _braced(over)]
+        applied: Parts = [base.applied, attached] if base.applied else []
+        return _Written([base.parts if base.single else _braced(base), attached], tall=base.tall, applied=applied)
+    if base.kind != "mo" and not above and under.kind == "mo" and under.text in _UNDER:
+        return _accented(_UNDER[under.text], base, limits=under.text in "⏟⎵⏝")
+    if base.kind != "mo" and not below and over.kind == "mo" and over.text in _OVER:
+        return _accented(_OVER[over.text][not base.single], base, limits=over.text in "⏞⎴⏜")
+    if base.limits or base.kind == "word" or base.text in _INTEGRALS:
+        parts: Parts = [base.parts]
+        if base.kind == "word":
+            parts = [[r"\operatorname*", str(base.applied[0]).removeprefix(r"\operatorname")]]
+        parts += [r"\limits"] if base.text in _INTEGRALS else []
+        parts += ["_", _braced(under)] if under.parts else []
+        parts += ["^", _braced(over)] if over.parts else []
+        return _Written(parts, tall=base.text in _BIG or base.text in _INTEGRALS)
+    written: Parts = base.parts
+    if over.parts:
+        written = [r"\overset", _braced(over), "{", written, "}"]
+    if under.parts:
+        written = [r"\underset", _braced(under), "{", written, "}"]
+    return _Written(written, single=True, tall=True)
 
 
 def _accented(command: str, base: _Written, *, limits: bool) -> _Written:
@@ -522,17 +468,23 @@ def _fraction(element: _Element) -> _Written:
     thickness = element.attributes.get("linethickness", "1")
     if re.fullmatch(r"0(?:\.0*)?\s*[a-z%]*", thickness.strip()):
         return _Written(["{", over.parts, r"\atop ", under.parts, "}"], "atop", single=True, tall=True)
-    return _Written([r"\frac", _braced(over), _braced(under)], single=True, tall=True)
+    return _tall(r"\frac", _braced(over), _braced(under))
 
 
-def _square_root(element: _Element) -> _Written:
-    return _Written([r"\sqrt", _braced(_row(element.children))], single=True, tall=True)
+def _tall(*parts: str | Parts) -> _Written:
+    return _Written(list(parts), single=True, tall=True)
 
 
 def _root(element: _Element) -> _Written:
     """``mroot``: a root with its degree."""
     inner, degree = _children(element, 2)
-    return _Written([r"\sqrt[{", degree.parts, "}]", _braced(inner)], single=True, tall=True)
+    return _tall(r"\sqrt[{", degree.parts, "}]", _braced(inner))
+
+
+def _query_variable(element: _Element) -> _Written:
+    """``qvar``: its name is in its attribute or its text."""
+    name = unescape(element.attributes.get("name", "")) or element.text
+    return _Written([r"\qvar{", "".join(filter(str.isalnum, name)), "}"], single=True)
 
 
 def _multiscripts(element: _Element) -> _Written:
@@ -543,7 +495,7 @@ def _multiscripts(element: _Element) -> _Written:
     kinds = [script.kind for script in scripts]
     mark = kinds.index("prescripts") if "prescripts" in kinds else len(scripts)
     after, before = (_corners(part) for part in (scripts[:mark], scripts[mark + 1 :]))
-    return _Written([*(["{}", *before] if before else []), _base(base), *after])
+    return _Written([*(["{}", *before] if before else []), base.parts if base.single else _braced(base), *after])
 
 
 def _corners(scripts: Sequence[_Written]) -> Parts:
@@ -560,16 +512,15 @@ def _fenced(element: _Element) -> _Written:
     """``mfenced``: fences and separators of the attributes."""
     given = {"open": "(", "close": ")", "separators": ",", **element.attributes}
     begin, end, separators = ("".join(unescape(given[name]).split()) for name in ("open", "close", "separators"))
-    row = [_symbol(begin)]
+    row: list[_Written | str] = [begin]
     for i, child in enumerate(element.children):
         if i and separators:
-            row.append(_symbol(separators[min(i, len(separators)) - 1]))
+            row.append(separators[min(i, len(separators)) - 1])
         row.append(child)
-    return _row([*row, _symbol(end)])
-
-
-def _symbol(text: str) -> _Written:
-    return _Written(_characters(text), "mo", text, single=True)
+    return _row([
+        _Written(_characters(child), "mo", child, single=True) if isinstance(child, str) else child
+        for child in (*row, end)
+    ])  # fmt: skip
 
 
 def _enclosed(element: _Element) -> _Written:
@@ -613,42 +564,25 @@ def _table_row(element: _Element) -> _Written:
 
 def _cell(element: _Element) -> _Written:
     inner = _row(element.children)
-    side = element.attributes.get("columnalign", "center")[:1]
-    parts: Parts = ["{}", inner.parts] if _reads_as_option(inner.parts) else inner.parts
+    parts, side = inner.parts, element.attributes.get("columnalign", "center")[:1]
+    first: str | Parts = parts
+    while first and not isinstance(first, str):
+        first = first[0]
+    if isinstance(first, str) and first.startswith(("[", "*")):
+        parts = ["{}", parts]  # LaTeX would read it as an argument of the line end before it
     return _Written(parts, "mtd", sides=side if side in ("l", "r") else "c")
 
 
-def _reads_as_option(parts: str | Parts) -> bool:
-    r"""Whether LaTeX would read the begin of a cell as an argument of ``\\`` before it."""
-    while parts and not isinstance(parts, str):
-        parts = parts[0]
-    return isinstance(parts, str) and parts.startswith(("[", "*"))
-
-
-def _phantom(element: _Element) -> _Written:
-    return _Written([r"\phantom", _braced(_row(element.children))], "space") if element.children else _empty()
-
-
-def _first(element: _Element) -> _Written:
-    """``semantics``, ``maction``: the visible child."""
-    return element.children[0] if element.children else _empty()
-
-
-def _content(element: _Element) -> _Written:
-    return _row(element.children)
-
-
-def _mark(element: _Element) -> _Written:
-    return _Written([], element.tag.removeprefix("m"))
-
-
 RULES: dict[str, Callable[[_Element], _Written]] = {
-    "math": _content, "mrow": _content, "mstyle": _content, "mpadded": _content, "maction": _first, "semantics": _first,
-    "mi": _identifier, "mn": _number, "mo": _operator, "mtext": _text, "ms": _text, "qvar": _wildcard, "mspace": _space,
-    "mphantom": _phantom, "msqrt": _square_root,
-    "mroot": _root, "mfrac": _fraction, "mfenced": _fenced, "menclose": _enclosed,
-    "msub": _scripts(True, False), "msup": _scripts(False, True), "msubsup": _scripts(True, True),
-    "munder": _limits(True, False), "mover": _limits(False, True), "munderover": _limits(True, True),
-    "mmultiscripts": _multiscripts, "mprescripts": _mark, "none": _mark,
-    "mtable": _table, "mtr": _table_row, "mlabeledtr": _table_row, "mtd": _cell,
+    **dict.fromkeys(["math", "mrow", "mstyle", "mpadded"], lambda element: _row(element.children)),
+    **dict.fromkeys(["maction", "semantics"], lambda element: (element.children or [_Written([])])[0]),  # what is shown
+    **dict.fromkeys(["mprescripts", "none"], lambda element: _Written([], element.tag.removeprefix("m"))),
+    "mphantom": lambda element: (
+        _Written([r"\phantom", _braced(_row(element.children))], "space") if element.children else _Written([])
+    ),
+    "msqrt": lambda element: _tall(r"\sqrt", _braced(_row(element.children))),
+    "mi": _identifier, "mn": _number, "mo": _operator, "mtext": _text, "ms": _text, "qvar": _query_variable,
+    "mspace": _space, "mroot": _root, "mfrac": _fraction, "mfenced": _fenced, "menclose": _enclosed,
+    **dict.fromkeys(["msub", "msup", "msubsup", "munder", "mover", "munderover"], _scripts),
+    "mmultiscripts": _multiscripts, "mtable": _table, "mtr": _table_row, "mlabeledtr": _table_row, "mtd": _cell,
 }  # fmt: skip

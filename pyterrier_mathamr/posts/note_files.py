@@ -21,17 +21,15 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.feedback import report_problem
 from pyterrier_mathamr._common.ids import valid_id
 from pyterrier_mathamr.store import row_fingerprint
 
-from .document import LONGEST_ID, LONGEST_POST, Document, Origin, ReadingOptions, SourceEntry, document_of, is_empty
 from .files import STYLES, SUFFIXES, Listing, UnopenedFileError, day_of, listed, path_text, read_text
 from .html import title_of_html
 from .kept_source import source_texts, with_hidden
@@ -39,10 +37,25 @@ from .latex_document import UNCLOSED, cleaned, read_latex_parts
 from .latex_folder import FolderMacros, LatexFolder
 from .lean import lean_units
 from .markdown import FRONT_MATTER, read_markdown
-from .markdown_units import Notes, markdown_units, notes_of
+from .markdown_units import markdown_units, notes_of
 from .math_spans import replaced
 from .other_markups import notes_of_notebook, notes_of_org, notes_of_rst
-from .post import PLACEHOLDER, DocumentError, MathPost, PostFormula, placeholder, plain_text
+from .post import (
+    LONGEST_ID,
+    LONGEST_POST,
+    PLACEHOLDER,
+    Document,
+    DocumentError,
+    MathPost,
+    Origin,
+    PostFormula,
+    ReadingOptions,
+    SourceEntry,
+    document_of,
+    is_empty,
+    placeholder,
+    plain_text,
+)
 from .reading import post_from_html, post_from_text, report_unclosed
 from .statements import Unit
 from .tex_expansion import Expander, collected
@@ -62,48 +75,10 @@ _SETTING = re.compile(
 )
 """A macro in the settings of MathJax or KaTeX: ``RR: "\\\\mathbb{R}"``, ``"\\\\norm": ["\\\\|#1\\\\|", 1]``."""
 _HAS_MACROS = re.compile(r"macros|^[ \t]*math[ \t]*:", re.M)
-_NOTES: Mapping[str, Callable[[str], Notes]] = {
-    "markdown": notes_of,
-    "notebook": notes_of_notebook,
-    "rst": notes_of_rst,
-    "org": notes_of_org,
-}
-
-
-@dataclass
-class _Blueprint:
-    r"""The files of LaTeX in a folder with ``\lean``, whose statements name declarations.
-
-    Attributes:
-        files: their paths.
-        declared: the declarations in the folder; empty without such files.
-        posts: of each file, once all were read.
-        statements: by the names of declarations, likewise.
-    """
-
-    files: Mapping[str, Path] = field(default_factory=dict)
-    declared: frozenset[str] = frozenset()
-    posts: dict[str, list[Document | DocumentError]] = field(default_factory=dict)
-    statements: dict[str, Document] = field(default_factory=dict)
-
-    def named(self, post: Document) -> list[str]:
-        """List the declarations of the folder that a statement names."""
-        sources = (source for source in source_texts(post.html) if not source.startswith("\\"))
-        names = [name.strip() for source in sources for name in source.split(",")]
-        return [name for name in names if name in self.declared]
-
-
-class _Folder(NamedTuple):
-    """The data shared by the entries of a folder."""
-
-    root: str
-    reading: ReadingOptions
-    known: Definitions
-    macros: FolderMacros
-    options: str
-    latex: LatexFolder
-    prefix: str
-    blueprint: _Blueprint
+_NOTES = {"markdown": notes_of, "notebook": notes_of_notebook, "rst": notes_of_rst, "org": notes_of_org}
+Parts = tuple[list[MathPost], dict[str, str]]
+"""What is read of the parts of a file, and the faults by place."""
+_Results = Iterator[Document | DocumentError]
 
 
 def read_macros(*paths: Path) -> tuple[Definitions, str]:
@@ -133,11 +108,7 @@ def note_entries(
 ) -> Iterator[SourceEntry | DocumentError]:
     """Iterate over the files of a folder; or over a file, and the files of its folder that it includes.
 
-    Args:
-        path: the folder or file.
-        reading: how to read them.
-        prefix: the prefix of the docnos of a folder's files.
-        lasting: gets the macros of the folder.
+    The docnos of a folder's files get the ``prefix``; ``lasting`` gets the macros of the folder.
     """
     only = "" if path.is_dir() else path_text(path.name)
     top = path.parent if only else path
@@ -148,64 +119,213 @@ def note_entries(
         raise DocumentError(path_text(path), f"the folder has no notes. Name a folder with files of {kinds}")
     files = {path_text(file.relative_to(top).as_posix()): file for file in (*listing.files, *listing.styles)}
     files |= {only: path} if only else {}
-    given = [top / name for name in MACRO_FILES if _text_if_any(top / name)]
-    known, digest = read_macros(*given, *([Path(reading.macros)] if reading.macros else []))
-    macros, texts = FolderMacros(), _Texts(files)
-    for name in files:
-        if name.lower().endswith(_DEFINING) and isinstance(text := texts.kept(name), str):
-            macros.add(name, _definitions(text).macros)
-    for name in _SETTINGS:
-        macros.add(name, collected(_macros_of_settings(_text_if_any(top / name))).macros)
-    macros.explain_unknown()
-    lasting.update(macros.lasting() | known.macros)
-    names = [name for name in files if name.lower().endswith((".tex", *STYLES))]
-    latex = LatexFolder(names, texts.read, known, macros, only)
-    options = options_digest(reading, digest)
-    root, prefix = path_text(path.absolute()), "" if only else prefix
-    blueprint = _Blueprint() if only or reading.whole_files else _blueprint(latex, files, texts)
-    folder = _Folder(root, reading, known, macros, options, latex, prefix, blueprint)
+    folder = _NoteFolder(path_text(path.absolute()), top, files, reading, "" if only else prefix, only)
+    lasting.update(folder.macros.lasting() | folder.known.macros)
     if only:
-        for name in latex.members(only) or [only]:
-            yield _entry(folder, name, files[name], texts)
+        names = folder.latex.members(only) or [only]
     else:
-        for name, file in files.items():
-            if file.suffix.lower() in SUFFIXES:
-                yield _entry(folder, name, file, texts)
+        names = [name for name, file in files.items() if file.suffix.lower() in SUFFIXES]
+    yield from map(folder.entry, names)
+    if not only:
         yield from listing.left_out
         yield from listing.unread
 
 
-def _blueprint(latex: LatexFolder, files: Mapping[str, Path], texts: _Texts) -> _Blueprint:
-    forms = {name: SUFFIXES.get(path.suffix.lower()) for name, path in files.items()}
-    lean = [name for name, form in forms.items() if form == "lean"]
-    named = {name: files[name] for name in latex.having("\\lean{") if forms[name] == "latex"} if lean else {}
-    read = (texts.kept(name) for name in lean) if named else ()
-    units = (unit for text in read if isinstance(text, str) for unit in lean_units(text, whole=False))
-    return _Blueprint(named, frozenset(unit.fragment for unit in units))
+class _NoteFolder:
+    """The files of a folder by name, read with the macros of all; or ``only`` one, and the files that it includes."""
 
+    def __init__(
+        self, root: str, top: Path, files: Mapping[str, Path], reading: ReadingOptions, prefix: str, only: str
+    ) -> None:
+        self.root, self.files, self.reading, self.prefix = root, files, reading, prefix
+        self._packed: dict[str, bytes] = {}  # the texts whose definitions were read, until their posts are
+        given = [top / name for name in MACRO_FILES if _text_if_any(top / name)]
+        self.known, digest = read_macros(*given, *([Path(reading.macros)] if reading.macros else []))
+        self.options = options_digest(reading, digest)
+        self.macros = FolderMacros()
+        for name in files:
+            if name.lower().endswith(_DEFINING) and isinstance(text := self._kept(name), str):
+                front = _macros_of_front_matter(text)
+                if front or _DEFINES.search(text):
+                    self.macros.add(name, collected(front + cleaned(text)).macros)
+        for name in _SETTINGS:
+            self.macros.add(name, collected(_macros_of_settings(_text_if_any(top / name))).macros)
+        self.macros.explain_unknown()
+        names = [name for name in files if name.lower().endswith((".tex", *STYLES))]
+        self.latex = LatexFolder(names, self._text, self.known, self.macros, only)
+        forms = {name: SUFFIXES.get(path.suffix.lower()) for name, path in files.items()}
+        lean = [name for name, form in forms.items() if form == "lean"] if not (only or reading.whole_files) else []
+        blueprint = [name for name in self.latex.having("\\lean{") if forms[name] == "latex"] if lean else []
+        texts = (text for text in map(self._kept, lean if blueprint else ()) if isinstance(text, str))
+        self._blueprint = blueprint  # files of LaTeX whose statements name declarations
+        self._declared = frozenset(unit.fragment for text in texts for unit in lean_units(text, whole=False))
+        self._blueprint_posts: dict[str, list[Document | DocumentError]] = {}  # by file, once all were read
+        self._statements_of: dict[str, Document] = {}  # by declaration, likewise
 
-class _Texts:
-    """Reads each file of a folder once: one whose definitions were read is kept, packed, until its posts are."""
-
-    def __init__(self, files: Mapping[str, Path]) -> None:
-        self._files = files
-        self._kept: dict[str, bytes] = {}
-
-    def kept(self, name: str) -> str | DocumentError:
-        text = read_text(self._files[name])
+    def _kept(self, name: str) -> str | DocumentError:
+        """Read a file, and keep its text packed until it is read again."""
+        text = read_text(self.files[name])
         if isinstance(text, str):
-            self._kept[name] = zlib.compress(text.encode("utf-8", "surrogatepass"), 1)
+            self._packed[name] = zlib.compress(text.encode("utf-8", "surrogatepass"), 1)
         return text
 
-    def read(self, name: str) -> str | DocumentError:
-        packed = self._kept.pop(name, None)
-        return zlib.decompress(packed).decode("utf-8", "surrogatepass") if packed else read_text(self._files[name])
+    def _text(self, name: str) -> str | DocumentError:
+        packed = self._packed.pop(name, None)
+        return zlib.decompress(packed).decode("utf-8", "surrogatepass") if packed else read_text(self.files[name])
 
+    def entry(self, name: str) -> SourceEntry:
+        path = self.files[name]
+        place, form = path_text(path), SUFFIXES[path.suffix.lower()]
+        text = self._text(name) if form != "latex" else self.latex.errors.get(name) or self.latex.digest(name)
+        if isinstance(text, DocumentError):
+            digest = 0 if isinstance(text, UnopenedFileError) else row_fingerprint({"fault": text.reason})
+            return SourceEntry(place, self.root, name, digest, partial(iter, [text]))
+        used = "" if form == "latex" else repr(sorted(self.macros.used(text, name).items()))
+        read_from = {"file": text, "options": self.options, "macros": used}
+        if form == "lean" and self._blueprint:
+            read_from["blueprint"] = repr([self.latex.digest(file) for file in self._blueprint])
+        elif name in self._blueprint:
+            read_from["declared"] = repr(sorted(self._declared))
+        origin = Origin(self.root, name, date=day_of(path))
+        read: Callable[[], Iterable[Document | DocumentError]] = partial(self._latex, place, origin)
+        if form != "latex":
+            reader = self._lean if form == "lean" else self._notes if form in _NOTES else self._plain
+            read = partial(reader, place, origin, form, text)
+        content = row_fingerprint({"file": self.latex.own_digest(name) if form == "latex" else text})
+        return SourceEntry(place, self.root, name, row_fingerprint(read_from), read, content)
 
-def _definitions(text: str) -> Definitions:
-    """Return what a file defines, also in its front matter."""
-    front = _macros_of_front_matter(text)
-    return collected(front + cleaned(text)) if front or _DEFINES.search(text) else Definitions({}, {}, [])
+    def _latex(self, place: str, origin: Origin) -> _Results:
+        """Read the units of a file, except statements that are in the posts of declarations."""
+        if origin.file not in self._blueprint:
+            return self._statements(place, origin)
+        joined = {post.docno for post in self._statements_by_declaration().values()}
+        posts = self._blueprint_posts[origin.file]
+        return (post for post in posts if isinstance(post, DocumentError) or post.docno not in joined)
+
+    def _statements_by_declaration(self) -> Mapping[str, Document]:
+        """Read the files of the blueprint, once."""
+        for name in self._blueprint if not self._blueprint_posts else ():
+            place, origin = path_text(self.files[name]), Origin(self.root, name, date=day_of(self.files[name]))
+            entry = SourceEntry(place, self.root, name, 0, partial(self._statements, place, origin))
+            self._blueprint_posts[name] = list(entry.documents())
+            for post in self._blueprint_posts[name]:
+                sources = source_texts(post.html) if isinstance(post, Document) else []
+                for source in (source for source in sources if not source.startswith("\\")):
+                    for declaration in map(str.strip, source.split(",")):
+                        if declaration in self._declared and isinstance(post, Document):
+                            self._statements_of.setdefault(declaration, post)
+        return self._statements_of
+
+    def _statements(self, place: str, origin: Origin) -> _Results:
+        document = self.latex.document(origin.file)
+        file = document.files[origin.file]
+        if file.expanded.error:
+            yield DocumentError(place, file.expanded.error)
+
+        def read(parts: Sequence[str]) -> Parts:
+            texts, problems = read_latex_parts(parts)
+            if file.is_balanced:
+                problems.pop(UNCLOSED, None)  # a group that units divide
+            return [post_from_text(text, bare_formulas=self.reading.bare_formulas) for text in texts], problems
+
+        if origin.file in MACRO_FILES and r"\begin{document}" not in file.text:
+            return
+        units = document.units(origin.file, lambda title: read_latex_parts([title])[0][0], self.reading.whole_files)
+        if units or not (file.definitions or origin.file != document.root):
+            yield from self._documents(units, place, origin, read)
+
+    def _notes(self, place: str, origin: Origin, form: str, text: str) -> _Results:
+        notes = _NOTES[form](text)
+        units, defined = markdown_units(origin.file, notes, whole=self.reading.whole_files)
+        in_front = collected(_macros_of_front_matter(text))
+        defined = defined._replace(macros=in_front.macros | defined.macros)
+        origin = origin._replace(date=notes.date or origin.date)
+        yield from self._documents(units, place, origin, self._reader_of_markdown(origin.file, defined, text))
+
+    def _reader_of_markdown(self, file: str, defined: Definitions, text: str) -> Callable[[Sequence[str]], Parts]:
+        expander = self._expander(file, defined, text)
+
+        def read(parts: Sequence[str]) -> Parts:
+            html, problems = read_markdown(*parts, expander=expander)
+            bare = self.reading.bare_formulas
+            return [post_from_html(with_hidden(part), bare_formulas=bare) for part in html], problems
+
+        return read
+
+    def _lean(self, place: str, origin: Origin, form: str, text: str) -> _Results:
+        """Read the declarations of a file, each with the title and text of the statement that names it, if any."""
+        read = self._reader_of_markdown(origin.file, Definitions({}, {}, []), text)
+        statements = self._statements_by_declaration()
+        units = lean_units(text, whole=self.reading.whole_files)
+        for post in self._documents(units, place, origin, read) if units else ():  # none in a file that only imports
+            statement = statements.get(post.docno.partition("#")[2]) if isinstance(post, Document) else None
+            if statement and isinstance(post, Document):
+                html = (statement.title, post.html + with_hidden(statement.html), post.parent_title)
+                title, body, above = (
+                    replace(part, formulas=tuple(PostFormula(formula.latex) for formula in part.formulas))
+                    for part in map(post_from_html, html)
+                )
+                post = document_of(post.docno, title, body, above, post.origin)
+            yield post
+
+    def _expander(self, file: str, defined: Definitions, text: str) -> Expander:
+        macros, environments = self.known.macros | defined.macros, self.known.environments | defined.environments
+        return Expander(Definitions(macros, environments, []), self.macros.at(file), length=len(text))
+
+    def _plain(self, place: str, origin: Origin, form: str, text: str) -> _Results:
+        defined = collected(text) if form == "text" else Definitions({}, {}, [])
+        expander = self._expander(origin.file, defined, text)
+        spans = [(of.start, of.end, DEFINED) for of in defined.found]
+        title, text = title_of_html(text) if form == "html" else ("", replaced(text, spans))
+        post_from: Callable[..., MathPost] = post_from_html if form == "html" else post_from_text
+
+        def read(parts: Sequence[str]) -> Parts:
+            posts = [post_from(part, bare_formulas=self.reading.bare_formulas) for part in parts]
+            return [post.with_macros(expander.formula) for post in posts], expander.problems
+
+        yield from self._documents([Unit("", title, text, "file")], place, origin, read)
+
+    def _documents(
+        self, units: Sequence[Unit], place: str, origin: Origin, read: Callable[[Sequence[str]], Parts]
+    ) -> _Results:
+        is_empty_file = True
+        for unit in units:
+            try:
+                document = self._document(unit, origin, read)
+            except MathAMRError as error:
+                where = f"{place}, line {unit.line}" if unit.line else place
+                reason = error.reason if isinstance(error, DocumentError) else str(error).rstrip(".")
+                yield DocumentError(where, reason)
+                is_empty_file = False
+                continue
+            if document is not None:
+                is_empty_file = False
+                yield document
+        if is_empty_file:
+            yield DocumentError(place, "the file has neither a word nor a formula")
+
+    def _document(self, unit: Unit, origin: Origin, read: Callable[[Sequence[str]], Parts]) -> Document | None:
+        """Read a unit; nothing if it has no text."""
+        docno = valid_id(f"{self.prefix}{origin.file}" + (f"#{unit.fragment}" if unit.fragment else ""), "")
+        if len(docno) > LONGEST_ID:
+            raise DocumentError(
+                "", f"its docno {docno[:40]!r}… has {len(docno):,} characters, more than {LONGEST_ID:,}"
+            )
+        if len(unit.text) > LONGEST_POST:
+            raise DocumentError("", f"its {len(unit.text):,} characters are more than {LONGEST_POST:,}; split it")
+        (title, body, *sections), problems = read([unit.title, unit.text, *unit.section])
+        for what, where in problems.items():
+            report_problem(docno, what, where)
+        if is_empty(title, body):
+            return None
+        for post in (title, body):
+            report_unclosed(docno, post)
+        section = plain_text(_joined(sections))
+        if not title.text:
+            stem = origin.file.rpartition("/")[2].rpartition(".")[0]
+            title = MathPost(" ".join(plain_text(sections.pop()).split()), ()) if sections else post_from_text(stem)
+        origin = origin._replace(line=unit.line, section=section, kind=unit.kind)
+        return document_of(docno, title, body, _joined(sections), origin)
 
 
 def _macros_of_front_matter(text: str) -> str:
@@ -228,179 +348,6 @@ def _macros_of_settings(text: str) -> str:
         if "\\" in body:
             macros.append(rf"\newcommand{{\{setting['name']}}}[{setting['count'] or count}]{{{body}}}")
     return "\n".join(macros)
-
-
-def _entry(folder: _Folder, name: str, path: Path, texts: _Texts) -> SourceEntry:
-    place, form = path_text(path), SUFFIXES[path.suffix.lower()]
-    origin = Origin(folder.root, name, date=day_of(path))
-    text = texts.read(name) if form != "latex" else folder.latex.errors.get(name) or folder.latex.digest(name)
-    if isinstance(text, DocumentError):
-        digest = 0 if isinstance(text, UnopenedFileError) else row_fingerprint({"fault": text.reason})
-        return SourceEntry(place, folder.root, name, digest, partial(iter, [text]))
-    if form == "latex":
-        read: Callable[[], Iterable[Document | DocumentError]] = partial(_latex, folder, place, origin)
-    else:
-        by = _lean if form == "lean" else _notes if form in _NOTES else _plain
-        read = partial(by, folder, place, origin, form, text)
-    used = "" if form == "latex" else repr(sorted(folder.macros.used(text, name).items()))
-    read_from = {"file": text, "options": folder.options, "macros": used}
-    if form == "lean" and folder.blueprint.files:
-        read_from["blueprint"] = repr([folder.latex.digest(each) for each in folder.blueprint.files])
-    elif name in folder.blueprint.files:
-        read_from["declared"] = repr(sorted(folder.blueprint.declared))
-    digest = row_fingerprint(read_from)
-    own = folder.latex.own_digest(name) if form == "latex" else text
-    return SourceEntry(place, folder.root, name, digest, read, row_fingerprint({"file": own}))
-
-
-Parts = tuple[list[MathPost], dict[str, str]]
-
-
-def _latex(folder: _Folder, place: str, origin: Origin) -> Iterator[Document | DocumentError]:
-    """Read the units of a file, except statements that are in the posts of declarations."""
-    if origin.file not in folder.blueprint.files:
-        return _statements(folder, place, origin)
-    joined = {post.docno for post in _read_blueprint(folder).statements.values()}
-    posts = folder.blueprint.posts[origin.file]
-    return (post for post in posts if isinstance(post, DocumentError) or post.docno not in joined)
-
-
-def _read_blueprint(folder: _Folder) -> _Blueprint:
-    """Read the files of a blueprint, once."""
-    blueprint = folder.blueprint
-    for name, path in blueprint.files.items() if not blueprint.posts else ():
-        place, origin = path_text(path), Origin(folder.root, name, date=day_of(path))
-        entry = SourceEntry(place, folder.root, name, 0, partial(_statements, folder, place, origin))
-        blueprint.posts[name] = list(entry.documents())
-        for post in blueprint.posts[name]:
-            if isinstance(post, Document):
-                for declaration in blueprint.named(post):
-                    blueprint.statements.setdefault(declaration, post)
-    return blueprint
-
-
-def _statements(folder: _Folder, place: str, origin: Origin) -> Iterator[Document | DocumentError]:
-    document = folder.latex.document(origin.file)
-    file = document.files[origin.file]
-    if file.expanded.error:
-        yield DocumentError(place, file.expanded.error)
-
-    def plain(title: str) -> str:
-        return read_latex_parts([title])[0][0]
-
-    def read(parts: Sequence[str]) -> Parts:
-        texts, problems = read_latex_parts(parts)
-        if file.balanced:
-            problems.pop(UNCLOSED, None)  # a group that units divide
-        return [post_from_text(text, bare_formulas=folder.reading.bare_formulas) for text in texts], problems
-
-    if origin.file in MACRO_FILES and r"\begin{document}" not in file.text:
-        return
-    units = document.units(origin.file, plain, folder.reading.whole_files)
-    if units or not (file.definitions or origin.file != document.root):
-        yield from _documents(units, folder.prefix, place, origin, read)
-
-
-def _notes(folder: _Folder, place: str, origin: Origin, form: str, text: str) -> Iterator[Document | DocumentError]:
-    notes = _NOTES[form](text)
-    units, defined = markdown_units(origin.file, notes, whole=folder.reading.whole_files)
-    in_front = collected(_macros_of_front_matter(text))
-    defined = defined._replace(macros=in_front.macros | defined.macros)
-    origin = origin._replace(date=notes.date or origin.date)
-    yield from _documents(units, folder.prefix, place, origin, _of_markdown(folder, origin.file, defined, text))
-
-
-def _of_markdown(folder: _Folder, file: str, defined: Definitions, text: str) -> Callable[[Sequence[str]], Parts]:
-    """Make the reader of the parts of a file of Markdown."""
-    expander = _expander(folder, file, defined, text)
-
-    def read(parts: Sequence[str]) -> Parts:
-        html, problems = read_markdown(*parts, expander=expander)
-        bare = folder.reading.bare_formulas
-        return [post_from_html(with_hidden(part), bare_formulas=bare) for part in html], problems
-
-    return read
-
-
-def _lean(folder: _Folder, place: str, origin: Origin, form: str, text: str) -> Iterator[Document | DocumentError]:
-    """Read the declarations of a file, each with the statement of a blueprint that names it."""
-    read = _of_markdown(folder, origin.file, Definitions({}, {}, []), text)
-    statements = _read_blueprint(folder).statements
-    if units := lean_units(text, whole=folder.reading.whole_files):  # none in a file that only imports
-        for post in _documents(units, folder.prefix, place, origin, read):
-            statement = statements.get(post.docno.partition("#")[2]) if isinstance(post, Document) else None
-            yield _with_statement(post, statement) if statement and isinstance(post, Document) else post
-
-
-def _with_statement(post: Document, statement: Document) -> Document:
-    """Give a declaration the title and text of its statement."""
-    html = (statement.title, post.html + with_hidden(statement.html), post.parent_title)
-    read = [post_from_html(part) for part in html]
-    title, body, above = (MathPost(of.text, tuple(PostFormula(each.latex) for each in of.formulas)) for of in read)
-    return document_of(post.docno, title, body, above, post.origin)
-
-
-def _expander(folder: _Folder, file: str, defined: Definitions, text: str) -> Expander:
-    """Make the expander of a file's formulas."""
-    known = folder.known
-    both = Definitions({**known.macros, **defined.macros}, {**known.environments, **defined.environments}, [])
-    return Expander(both, folder.macros.at(file), length=len(text))
-
-
-def _plain(folder: _Folder, place: str, origin: Origin, form: str, text: str) -> Iterator[Document | DocumentError]:
-    defined = collected(text) if form == "text" else Definitions({}, {}, [])
-    expander = _expander(folder, origin.file, defined, text)
-    spans = [(of.start, of.end, DEFINED) for of in defined.found]
-    title, text = title_of_html(text) if form == "html" else ("", replaced(text, spans))
-    by: Callable[..., MathPost] = post_from_html if form == "html" else post_from_text
-
-    def read(parts: Sequence[str]) -> Parts:
-        posts = [by(part, bare_formulas=folder.reading.bare_formulas) for part in parts]
-        return [post.with_macros(expander.formula) for post in posts], expander.problems
-
-    yield from _documents([Unit("", title, text, "file")], folder.prefix, place, origin, read)
-
-
-def _documents(
-    units: Sequence[Unit], prefix: str, place: str, origin: Origin, read: Callable[[Sequence[str]], Parts]
-) -> Iterator[Document | DocumentError]:
-    nothing = True
-    for unit in units:
-        try:
-            document = _document(unit, prefix, origin, read)
-        except MathAMRError as error:
-            where = f"{place}, line {unit.line}" if unit.line else place
-            reason = error.reason if isinstance(error, DocumentError) else str(error).rstrip(".")
-            yield DocumentError(where, reason)
-            nothing = False
-            continue
-        if document is not None:
-            nothing = False
-            yield document
-    if nothing:
-        yield DocumentError(place, "the file has neither a word nor a formula")
-
-
-def _document(unit: Unit, prefix: str, origin: Origin, read: Callable[[Sequence[str]], Parts]) -> Document | None:
-    """Read a unit; nothing if it has no text."""
-    docno = valid_id(f"{prefix}{origin.file}" + (f"#{unit.fragment}" if unit.fragment else ""), "")
-    if len(docno) > LONGEST_ID:
-        raise DocumentError("", f"its docno {docno[:40]!r}… has {len(docno):,} characters, more than {LONGEST_ID:,}")
-    if len(unit.text) > LONGEST_POST:
-        raise DocumentError("", f"its {len(unit.text):,} characters are more than {LONGEST_POST:,}; split it")
-    (title, body, *sections), problems = read([unit.title, unit.text, *unit.section])
-    for what, where in problems.items():
-        report_problem(docno, what, where)
-    if is_empty(title, body):
-        return None
-    for post in (title, body):
-        report_unclosed(docno, post)
-    section = plain_text(_joined(sections))
-    if not title.text:
-        stem = origin.file.rpartition("/")[2].rpartition(".")[0]
-        title = MathPost(" ".join(plain_text(sections.pop()).split()), ()) if sections else post_from_text(stem)
-    origin = origin._replace(line=unit.line, section=section, kind=unit.kind)
-    return document_of(docno, title, body, _joined(sections), origin)
 
 
 def _joined(sections: Sequence[MathPost]) -> MathPost:

@@ -29,12 +29,11 @@ _SMALL_CELL = 100  # characters, below which a cell belongs to the one before
 _DAY = re.compile(r"(\d{4}-\d\d-\d\d)(?!\d)")
 
 
-Lines = list[tuple[str, int]]
-"""Lines of Markdown with their numbers in the file."""
+class Lines(list[tuple[str, int]]):
+    """Lines of Markdown with their numbers in the file."""
 
-
-def _notes(lines: Lines, title: str = "", date: str = "", pieces: Mapping[int, str] | None = None) -> Notes:
-    return Notes("\n".join(text for text, _ in lines), [number for _, number in lines], title, date, pieces or {})
+    def notes(self, title: str = "", date: str = "", pieces: Mapping[int, str] | None = None) -> Notes:
+        return Notes("\n".join(text for text, _ in self), [number for _, number in self], title, date, pieces or {})
 
 
 # ---- notebooks
@@ -53,8 +52,25 @@ def notes_of_notebook(text: str) -> Notes:
     cells = notebook.get("cells") if isinstance(notebook, dict) else None
     if not isinstance(cells, list):
         raise DocumentError("", "it is not a notebook of version 4, it has no cells; open and save it in Jupyter")
-    lines, pieces, at = Lines(), dict[int, str](), _Places(text)
+    lines, pieces = Lines(), dict[int, str]()
     title = date = ""
+    at, number_at, misses = 0, 1, 0  # where the last line was found in the file, and the number of its line there
+
+    def number_of(line: str) -> int:
+        """Return the line of the file that has the next line of a cell; the last one where it is not found."""
+        nonlocal at, number_at, misses
+        written = json.dumps(line, ensure_ascii=False)[1:-1]
+        if not written.strip() or misses > 100:  # a file that is written otherwise is not searched forever
+            return number_at
+        start = text.find(f'"{written}', at)
+        if start < 0:
+            start = text.find(f'"{json.dumps(line)[1:-1]}', at)
+        misses += start < 0
+        if start >= 0:
+            number_at += text.count("\n", at, start)
+            at = start
+        return number_at
+
     for number, cell in enumerate(cells, start=1):
         if not isinstance(cell, dict) or cell.get("cell_type") != "markdown":
             continue
@@ -67,30 +83,9 @@ def notes_of_notebook(text: str) -> Notes:
             name = cell.get("id")  # since version 4.5
             named = isinstance(name, str) and re.fullmatch(r"[\w-]{1,64}", name)
             pieces[len(lines)] = f"cell-{name if named else number}"
-        lines += [(line, at.line(line)) for line in notes.text.split("\n")]
+        lines += [(line, number_of(line)) for line in notes.text.split("\n")]
         lines.append(("", lines[-1][1]))
-    return _notes(lines, title, date, pieces)
-
-
-class _Places:
-    """Finds the lines of a JSON file that contain the lines of its texts, in order."""
-
-    def __init__(self, text: str) -> None:
-        self._text, self._at, self._line, self._misses = text, 0, 1, 0
-
-    def line(self, source: str) -> int:
-        """Return the line of the next text; that of the last one where it is not found."""
-        written = json.dumps(source, ensure_ascii=False)[1:-1]
-        if not written.strip() or self._misses > 100:  # a file that is written otherwise is not searched forever
-            return self._line
-        found = self._text.find(f'"{written}', self._at)
-        if found < 0:
-            found = self._text.find(f'"{json.dumps(source)[1:-1]}', self._at)
-        self._misses += found < 0
-        if found >= 0:
-            self._line += self._text.count("\n", self._at, found)
-            self._at = found
-        return self._line
+    return lines.notes(title, date, pieces)
 
 
 # ---- reStructuredText
@@ -117,69 +112,64 @@ _RST_TEXT = ADMONITIONS | {
 
 
 def notes_of_rst(text: str) -> Notes:
-    """Read a file of reStructuredText."""
     text = text.expandtabs(8)
-    by = {found[1]: found[2] for found in _SUBSTITUTION.finditer(text)}
-    if by:
-        text = _SUBSTITUTED.sub(lambda found: by.get(found[2] or "", found[0]), text)
-    source = _MATH_ROLE.sub(_in_dollars, text).split("\n")
+    texts = {substitution[1]: substitution[2] for substitution in _SUBSTITUTION.finditer(text)}
+    if texts:
+        text = _SUBSTITUTED.sub(lambda name: texts.get(name[2] or "", name[0]), text)
+
+    def in_dollars(role: re.Match[str]) -> str:
+        """Write a formula between dollars, on the first of its lines; the others keep their indents."""
+        if role[1] is None:
+            return role[0]  # a literal
+        first, *others = role[1].split("\n")
+        indents = ["\n" + line[: len(line) - len(line.lstrip())] for line in others]
+        return "".join(["$", " ".join(map(str.strip, [first, *others])), "$", *indents])
+
+    source = _MATH_ROLE.sub(in_dollars, text).split("\n")
     lines, levels = Lines(), list[str]()
     date = ""
+
+    def add_heading(mark: str, title: str, number: int) -> None:
+        """Write a heading; its level is the order in which its kind of underline first occurs."""
+        if mark not in levels:
+            levels.append(mark)
+        hashes = "#" * min(levels.index(mark) + 1, _DEEPEST_HEADING)
+        lines.append((f"{hashes} {_rst_inline(title.strip())}", number))
+
     i = 0
     while i < len(source):
         line, number = source[i], i + 1
         following = source[i + 1] if i + 1 < len(source) else ""
         third = source[i + 2] if i + 2 < len(source) else ""
-        if _ADORNMENT.fullmatch(line) and following.strip() and third.strip() == line.strip():
-            lines.append((_rst_heading(levels, line[0] * 2, following), number + 1))
+        title = line.strip()
+        if _ADORNMENT.fullmatch(line) and following.strip() and third.strip() == title:
+            add_heading(line[0] * 2, following, number + 1)
             i += 3
-        elif _is_title(line, following, source[i - 1] if i else ""):
-            lines.append((_rst_heading(levels, following[0], line), number))
+        elif (
+            title and line == line.lstrip() and not (i and source[i - 1].strip()) and _ADORNMENT.fullmatch(following)
+            and len(following.rstrip()) + 2 >= min(len(title), 40) and not _ADORNMENT.fullmatch(line)
+        ):  # fmt: skip
+            add_heading(following[0], line, number)
             i += 2
         elif target := _RST_TARGET.fullmatch(line):
             lines.append((f"({target[1].strip()})=".replace(" ", "-"), number))
             i += 1
         elif directive := _RST_DIRECTIVE.fullmatch(line):
             i = _rst_directive(source, i, directive, lines)
-        elif line.lstrip().startswith("..") and (line.strip() == ".." or line.lstrip()[2:3] == " "):
+        elif line.lstrip().startswith("..") and (title == ".." or line.lstrip()[2:3] == " "):
             i = _block_end(source, i, _indent(line))  # a comment
         elif (field := _RST_FIELD.fullmatch(line)) and field[1].lower() == "date" and (day := _DAY.search(field[2])):
             date = day[1]
             i += 1
-        elif line.rstrip().endswith("::") and not line.strip().startswith(">"):
-            shown = line.rstrip()[:-1] if line.strip() != "::" else ""
-            lines.append((_rst_inline(shown), number))
+        elif line.rstrip().endswith("::") and not title.startswith(">"):
+            lines.append((_rst_inline(line.rstrip()[:-1] if title != "::" else ""), number))
             end = _block_end(source, i, _indent(line))
             _add_code(source[i + 1 : end], number + 1, lines)
             i = end
         else:
             lines.append((_rst_inline(line), number))
             i += 1
-    return _notes(lines, date=date)
-
-
-def _in_dollars(role: re.Match[str]) -> str:
-    """Write a formula between dollars, on the first of its lines; the others keep their indents. A literal stays."""
-    if role[1] is None:
-        return role[0]
-    first, *others = role[1].split("\n")
-    indents = ["\n" + line[: len(line) - len(line.lstrip())] for line in others]
-    return "".join(["$", " ".join(map(str.strip, [first, *others])), "$", *indents])
-
-
-def _is_title(line: str, under: str, before: str) -> bool:
-    title = line.strip()
-    return bool(
-        title and line == line.lstrip() and not before.strip() and _ADORNMENT.fullmatch(under)
-        and len(under.rstrip()) + 2 >= min(len(title), 40) and not _ADORNMENT.fullmatch(line)
-    )  # fmt: skip
-
-
-def _rst_heading(levels: list[str], mark: str, title: str) -> str:
-    """Write a heading; its level is the order in which its kind of underline first occurs."""
-    if mark not in levels:
-        levels.append(mark)
-    return f"{'#' * min(levels.index(mark) + 1, _DEEPEST_HEADING)} {_rst_inline(title.strip())}"
+    return lines.notes(date=date)
 
 
 def _indent(line: str) -> int:
@@ -223,7 +213,7 @@ def _rst_directive(source: list[str], i: int, directive: re.Match[str], lines: L
         if all(_indent(line) < 4 for line in block if _RST_DIRECTIVE.fullmatch(line)):  # read only once more
             inner = notes_of_rst("\n".join(block))
         else:
-            inner = _notes([(_rst_inline(line), k) for k, line in enumerate(block, 1)])
+            inner = Lines(((_rst_inline(line), k) for k, line in enumerate(block, 1))).notes()
         for k, line in zip(inner.lines, inner.text.split("\n"), strict=False):
             lines.append((re.sub(r"^#+ ", "", line), start + k))
         if marker:
@@ -266,6 +256,7 @@ _ORG_SHOWN = re.compile(r"(?<![\w*/])([*/])(?=\S)([^\n*]{1,300}?\S|\S)\1(?![\w*/
 _ORG_RULE = re.compile(r"[ \t]*\|[-+]+\|[ \t]*")
 _ORG_MARKS = {"*": "**", "/": "*"}
 _ORG_CODE_BLOCKS = frozenset(["src", "example", "comment", "export"])
+_ORG_NOTE = re.compile(r"\[([^\[\]]{1,300})\]|:name[ \t]+([^:\n]{1,300})|^([^:\[\n]{1,300})$")
 _ORG_KEPT = re.compile(
     r"(?<![\w=~])([=~])(?=\S)([^\n]{1,300}?\S|\S)\1(?!\w)"
     r"|\$\$?[^$\n]{1,2000}\$\$?|\\\([^\n]{1,2000}?\\\)|\\\[[^\n]{1,2000}?\\\]"
@@ -273,27 +264,40 @@ _ORG_KEPT = re.compile(
 
 
 def notes_of_org(text: str) -> Notes:
-    """Read an Org file."""
     lines = Lines()
     title = date = label = ""
     code = drawer = ""
     opened: list[str] = []
     for number, line in enumerate(text.split("\n"), start=1):
-        block = _ORG_BLOCK.fullmatch(line)
+        block, drawn = _ORG_BLOCK.fullmatch(line), _ORG_DRAWER.fullmatch(line)
+        begins, name = (block[1].lower() == "begin", block[2].lower()) if block else (False, "")
         if code:
-            ended = block and block[1].lower() == "end" and block[2].lower() == code
+            ended = block and not begins and name == code
             lines.append(("~~~~~~" if ended else line, number))
             code = "" if ended else code
+        elif begins and name in _ORG_CODE_BLOCKS:
+            lines.append(("~~~~~~", number))
+            code = name
+        elif block and kind_of(name):
+            if begins:
+                note = _ORG_NOTE.search(block[3].strip())
+                words = (note[1] or note[2] or note[3]).strip(" \"'") if note else ""
+                labeled = re.search(r":label[ \t]+(\S{1,200})", block[3])
+                option = f":label: {labeled[1]}" if labeled else ""
+                lines += [("", number), (f":::{{{name}}} {words}", number), (option, number)]
+                opened.append(name)
+            elif name in opened:
+                opened.remove(name)
+                lines.append((":::", number))
         elif block:
-            code = _org_block(block, number, lines, opened)
+            continue
         elif drawer:
-            found = _ORG_DRAWER.fullmatch(line)
-            if found and found[1].upper() == "END":
+            if drawn and drawn[1].upper() == "END":
                 drawer = ""
-            elif found and found[1].upper() == "CUSTOM_ID" and lines and lines[-1][0].startswith("#"):
-                lines[-1] = (f"{lines[-1][0]} {{#{found[2].strip()}}}", lines[-1][1])
-        elif (found := _ORG_DRAWER.fullmatch(line)) and not found[2] and found[1].upper() in ("PROPERTIES", "LOGBOOK"):
-            drawer = found[1]
+            elif drawn and drawn[1].upper() == "CUSTOM_ID" and lines and lines[-1][0].startswith("#"):
+                lines[-1] = (f"{lines[-1][0]} {{#{drawn[2].strip()}}}", lines[-1][1])
+        elif drawn and not drawn[2] and drawn[1].upper() in ("PROPERTIES", "LOGBOOK"):
+            drawer = drawn[1]
         elif heading := _ORG_HEADING.fullmatch(line):
             level = min(len(heading[1]), _DEEPEST_HEADING)
             lines.append((f"{'#' * level} {_org_inline(_ORG_TAGS.sub('', heading[2]))}", number))
@@ -312,27 +316,7 @@ def notes_of_org(text: str) -> Notes:
                 lines.append((f"({label.replace(' ', '-')})=", number))
                 label = ""
             lines.append((_org_inline(line), number))
-    return _notes(lines, title, date)
-
-
-def _org_block(block: re.Match[str], number: int, lines: Lines, opened: list[str]) -> str:
-    """Translate the begin or end of a block; return its name where it holds code."""
-    begins, name = block[1].lower() == "begin", block[2].lower()
-    if begins and name in _ORG_CODE_BLOCKS:
-        lines.append(("~~~~~~", number))
-        return name
-    if kind_of(name):
-        note = re.search(r"\[([^\[\]]{1,300})\]|:name[ \t]+([^:\n]{1,300})|^([^:\[\n]{1,300})$", block[3].strip())
-        words = (note[1] or note[2] or note[3]).strip(" \"'") if note else ""
-        labeled = re.search(r":label[ \t]+(\S{1,200})", block[3])
-        if begins:
-            label = f":label: {labeled[1]}" if labeled else ""
-            lines += [("", number), (f":::{{{name}}} {words}", number), (label, number)]
-            opened.append(name)
-        elif name in opened:
-            opened.remove(name)
-            lines.append((":::", number))
-    return ""
+    return lines.notes(title, date)
 
 
 def _org_inline(line: str) -> str:

@@ -31,14 +31,24 @@ from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr._common.ids import valid_id
 from pyterrier_mathamr.store import InvalidIdError, row_fingerprint
 
-from .document import LONGEST_ID, LONGEST_POST, Document, Origin, ReadingOptions, SourceEntry, document_of, is_empty
 from .files import LINES, SUFFIXES, UNREADABLE, UnreadFilesError, json_lines, lines_of, opened, path_text, why_unread
 from .html import title_of_html
 from .kept_source import with_hidden
 from .latex_document import read_latex
 from .markdown import read_markdown, title_of_markdown
 from .note_files import note_entries, options_digest, read_macros
-from .post import DocumentError, MathPost
+from .post import (
+    LONGEST_ID,
+    LONGEST_POST,
+    Document,
+    DocumentError,
+    MathPost,
+    Origin,
+    ReadingOptions,
+    SourceEntry,
+    document_of,
+    is_empty,
+)
 from .reading import check_texts, post_from_any, post_from_html, post_from_text, report_unclosed
 from .tex_expansion import Expander
 from .tex_macros import Definitions, Macro, Parameter
@@ -46,7 +56,6 @@ from .tex_macros import Definitions, Macro, Parameter
 Source = pd.DataFrame | str | Path | Iterable[Mapping[str, Any]]
 
 _HALF = re.compile("[\ud800-\udfff]")  # half of a surrogate pair, which no encoding of text has
-_REPLACEMENT = "\ufffd"
 _UNWRITABLE = re.compile("[\ud800-\udfff\ufffe\uffff]")  # which no page can hold
 
 SourceMacros = dict[str, dict[str, Macro]]
@@ -55,6 +64,8 @@ SourceMacros = dict[str, dict[str, Macro]]
 IDS = ("docno", "id", "_id", "doc_id")
 """The keys that an id may have."""
 _DEFAULT = ReadingOptions()
+_NAMED = 5  # records that cannot be read are named in a warning, so many of them
+T = TypeVar("T")
 
 
 def source_entries(
@@ -103,13 +114,13 @@ def macros_read(stored: Mapping[str, Any]) -> SourceMacros:
     Raises:
         ValueError, TypeError, AttributeError: they are malformed.
     """
-    return {root: {name: _macro(*macro) for name, macro in macros.items()} for root, macros in stored.items()}
 
+    def macro(parameters: Sequence[Sequence[str]], body: Sequence[str | int]) -> Macro:
+        if not all(isinstance(piece, str | int) for piece in body):
+            raise ValueError(f"{body!r:.80} is not the text of one")
+        return Macro(tuple(Parameter(*map(str, parameter)) for parameter in parameters), tuple(body))
 
-def _macro(parameters: Sequence[Sequence[str]], body: Sequence[str | int]) -> Macro:
-    if not all(isinstance(piece, str | int) for piece in body):
-        raise ValueError(f"{body!r:.80} is not the text of one")
-    return Macro(tuple(Parameter(*map(str, of)) for of in parameters), tuple(body))
+    return {root: {name: macro(*of) for name, of in macros.items()} for root, macros in stored.items()}
 
 
 def source_root(source: Source) -> str:
@@ -153,12 +164,22 @@ def _documents(
     place: str, given: Mapping[str, Any], bare: bool, known: Definitions, origin: Origin
 ) -> Iterator[Document]:
     """Read one post: its id, and its text in the form given by the column's name."""
-    docno = _docno(place, given)
-    record = {name: _HALF.sub(_REPLACEMENT, text) if isinstance(text, str) else text for name, text in given.items()}
+    name = _id_key(given)
+    if not name or not str(given[name]).strip():
+        raise InvalidIdError(place, f"no id; give one of {', '.join(IDS)}")
+    docno = valid_id(given[name], place, name)
+    if unwritable := _UNWRITABLE.search(docno):
+        what = "a control character" if unwritable[0] > "\udfff" else "half of a surrogate pair"
+        where = f"{what} at place {unwritable.start() + 1:,}"
+        raise InvalidIdError(place, f"its {name} {docno!r:.80} has {where}; give another")
+    if len(docno) > LONGEST_ID:
+        reason = f"its {name} {docno[:40]!r}… has {len(docno):,} characters, more than {LONGEST_ID:,}"
+        raise InvalidIdError(place, reason)
+    record = {name: _HALF.sub("\ufffd", text) if isinstance(text, str) else text for name, text in given.items()}
     kind = next((name for name in TEXTS if not is_missing(record.get(name))), "")
     if not kind:
-        found = ", ".join(sorted(map(str, record))) or "nothing"
-        raise DocumentError(place, f"no text; give one of {', '.join(TEXTS)}, not {found}")
+        names = ", ".join(sorted(map(str, record))) or "nothing"
+        raise DocumentError(place, f"no text; give one of {', '.join(TEXTS)}, not {names}")
     title, above = ("" if is_missing(record.get(name)) else record[name] for name in ("title", "parent_title"))
     check_texts(title, record[kind], above)
     for text in (title, above, record[kind]):
@@ -170,32 +191,13 @@ def _documents(
         report_unclosed(docno, post)
     if is_empty(title, body):
         raise DocumentError(place, "the post is empty: it has neither a word nor a formula")
-    yield document_of(docno, title, body, above, origin, _parent(place, docno, record))
-
-
-def _parent(place: str, docno: str, record: Mapping[str, Any]) -> str:
     parent = record.get("parent")
     if isinstance(parent, bool | list | tuple | dict):
         raise DocumentError(place, f"its parent is {parent!r:.80}, neither a text nor a number")
-    if is_missing(parent):
-        return ""
-    name = str(int(parent) if isinstance(parent, float) and parent.is_integer() else parent)  # gaps make floats
-    return "" if name == docno else name
-
-
-def _docno(place: str, record: Mapping[str, Any]) -> str:
-    """Return the id of a post, which can be written as UTF-8 and on a page."""
-    name = _id_key(record)
-    if not name or not str(record[name]).strip():
-        raise InvalidIdError(place, f"no id; give one of {', '.join(IDS)}")
-    docno = valid_id(record[name], place, name)
-    if found := _UNWRITABLE.search(docno):
-        what = "a control character" if found[0] > "\udfff" else "half of a surrogate pair"
-        raise InvalidIdError(place, f"its {name} {docno!r:.80} has {what} at place {found.start() + 1:,}; give another")
-    if len(docno) > LONGEST_ID:
-        reason = f"its {name} {docno[:40]!r}… has {len(docno):,} characters, more than {LONGEST_ID:,}"
-        raise InvalidIdError(place, reason)
-    return docno
+    if isinstance(parent, float) and parent.is_integer():
+        parent = int(parent)  # gaps make floats
+    parent = "" if is_missing(parent) or str(parent) == docno else str(parent)
+    yield document_of(docno, title, body, above, origin, parent)
 
 
 def _id_key(record: Mapping[str, Any]) -> str:
@@ -206,31 +208,26 @@ def _id_key(record: Mapping[str, Any]) -> str:
 def _title_and_body(
     docno: str, kind: str, title: str, text: str, bare: bool, known: Definitions
 ) -> tuple[MathPost, MathPost]:
-    read: Callable[..., MathPost] = post_from_html if kind in ("html", "markdown") else post_from_any
+    post_from: Callable[..., MathPost] = post_from_html if kind in ("html", "markdown") else post_from_any
     problems: dict[str, str] = {}
-    found = ""
+    inner_title = ""
     if kind == "latex":
-        found, text, problems = read_latex(text, known)
-        read = post_from_text
+        inner_title, text, problems = read_latex(text, known)
+        post_from = post_from_text
     elif kind == "markdown":
         if not title:
             title, text = title_of_markdown(text)
         (title, text), problems = read_markdown(title, text, known=known)
         text = with_hidden(text)
     elif kind == "html":
-        found, text = title_of_html(text)
+        inner_title, text = title_of_html(text)
     for what, where in problems.items():
         report_problem(docno, what, where)
-    posts = read(title or found, bare_formulas=bare), read(text, bare_formulas=bare)
+    posts = post_from(title or inner_title, bare_formulas=bare), post_from(text, bare_formulas=bare)
     if kind in ("latex", "markdown"):
         return posts
     expander = Expander(known, length=len(posts[1].text))
     return posts[0].with_macros(expander.formula), posts[1].with_macros(expander.formula)
-
-
-T = TypeVar("T")
-
-_NAMED = 5  # records that cannot be read are named in a warning, so many of them
 
 
 def read_posts(
@@ -330,19 +327,15 @@ def warn_of_left_out(errors: Iterable[DocumentError], of: str) -> None:
     errors = list(errors)
     unread = [error for error in errors if isinstance(error, UnreadFilesError)]
     left_out = [error for error in errors if not isinstance(error, UnreadFilesError)]
-    parts = [f"{len(left_out):,} {of} were left out: {_named(left_out)}"] if left_out else []
+    places: dict[str, list[str]] = {}  # by reason
+    for error in left_out:
+        places.setdefault(error.reason, []).append(error.place)
+    reasons = [
+        f"{', '.join(each[:_NAMED])}{f' and {len(each) - _NAMED:,} more' if len(each) > _NAMED else ''}: {reason}."
+        for reason, each in places.items()
+    ]
+    named = " ".join(reasons[:_NAMED]) + (" …" if len(reasons) > _NAMED else "")
+    parts = [f"{len(left_out):,} {of} were left out: {named}"] if left_out else []
     parts += ["Not read: " + " ".join(map(str, unread))] if unread else []
     if parts:
         warnings.warn(MathAMRWarning(" ".join(parts)), stacklevel=3)
-
-
-def _named(errors: Iterable[DocumentError]) -> str:
-    """Name records that cannot be read, grouped by reason."""
-    places: dict[str, list[str]] = {}
-    for error in errors:
-        places.setdefault(error.reason, []).append(error.place)
-    texts = [
-        f"{', '.join(found[:_NAMED])}{f' and {len(found) - _NAMED:,} more' if len(found) > _NAMED else ''}: {reason}."
-        for reason, found in places.items()
-    ]
-    return " ".join(texts[:_NAMED]) + (" …" if len(texts) > _NAMED else "")

@@ -3,21 +3,34 @@
     "Prove that <span class=math-container id=7>x^2</span>&gt;0."   text      "Prove that FORMULA_0>0."
                                                                     formulas  (PostFormula("x^2", "7"),)
 
-A ``FORMULA_3`` that a user typed becomes ``FORMULA-3``. A post is parsed sentence by sentence.
+A ``FORMULA_3`` that a user typed becomes ``FORMULA-3``. A post is parsed sentence by sentence. `Document` is a post of
+a person's source, ready for indexing, with its origin.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
+from typing import NamedTuple
 
 from pyterrier_mathamr._common.errors import DocumentError as DocumentError
+from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.types import DocNo, FormulaId
+from pyterrier_mathamr.store import row_fingerprint
 
-from .bare_formulas import bare_spans, latex_of_unicode
-from .math_spans import CODE_BACKSLASH, CODE_DOLLAR, CODE_END, CODE_START, MARK, math_spans
+from .kept_source import HIDDEN, shown, source_html
+from .math_spans import (
+    CODE_BACKSLASH,
+    CODE_DOLLAR,
+    CODE_END,
+    CODE_START,
+    MARK,
+    bare_spans,
+    latex_of_unicode,
+    math_spans,
+)
 
 MAX_TOKENS = 120
 
@@ -44,11 +57,7 @@ _OPEN_WORDS = frozenset({"and", "get", "gives", "hence", "is", "or", "so", "that
 def split_sentences(text: str) -> tuple[str, ...]:
     """Split text into sentences of at most 120 tokens.
 
-    Args:
-        text: blocks separated by line ends, formulas as placeholders, which are never split.
-
-    Returns:
-        The sentences in order, without white space around them.
+    Blocks are separated by line ends; placeholders of formulas are never split.
     """
     return tuple(
         piece for block in _joined(text) for sentence in _sentences_of(block) for piece in _limited(sentence) if piece
@@ -77,25 +86,19 @@ def _joined(text: str) -> Iterator[str]:
 def _sentences_of(block: str) -> Iterator[str]:
     start = 0
     for end in _END.finditer(block):
-        if _ends_sentence(block, start, end):
-            yield block[start : end.end()].strip()
-            start = end.end()
+        following = block[end.end() : end.end() + 3].lstrip()[:1]
+        if following.islower():
+            continue
+        if end[0].startswith(".") and not end[0].startswith(".."):
+            before = _WORD_BEFORE.search(block, max(start, end.start() - 20), end.start())
+            word = before[0].lstrip("([\"'“‘") if before else ""
+            if not before or word.lower() in _ABBREVIATIONS or (len(word) == 1 and word.isupper()):
+                continue
+            if before.start() == start + (block[start : start + 1] == " ") and _LIST_NUMBER.fullmatch(word):
+                continue
+        yield block[start : end.end()].strip()
+        start = end.end()
     yield block[start:].strip()
-
-
-def _ends_sentence(block: str, start: int, end: re.Match[str]) -> bool:
-    following = block[end.end() : end.end() + 3].lstrip()[:1]
-    if following.islower():
-        return False
-    if not end[0].startswith(".") or end[0].startswith(".."):
-        return True
-    found = _WORD_BEFORE.search(block, max(start, end.start() - 20), end.start())
-    if not found:
-        return False
-    word = found[0].lstrip("([\"'“‘")
-    if word.lower() in _ABBREVIATIONS or (len(word) == 1 and word.isupper()):
-        return False
-    return not (found.start() == start + (block[start : start + 1] == " ") and _LIST_NUMBER.fullmatch(word))
 
 
 def _limited(sentence: str) -> Iterator[str]:
@@ -121,6 +124,7 @@ _NUMBERED = re.compile(r"#\d+$")
 _BLANKS = re.compile(r"[^\S\n]+")
 _MARKS = re.compile(f"[{MARK}{CODE_DOLLAR}{CODE_BACKSLASH}{CODE_START}{CODE_END}]")
 _EXCERPT = 60
+_IN_WORD = re.compile(r"[\w]")
 _CODE = re.compile(f"{CODE_START}([^{CODE_END}]*){CODE_END}?")
 
 
@@ -215,12 +219,15 @@ def placeholder(i: int) -> str:
 
 def plain_text(post: MathPost) -> str:
     """Write a post as text with each formula as ``$latex$``."""
-    return PLACEHOLDER.sub(lambda match: _in_dollars(post.formulas[int(match[1])].latex), post.text)
 
+    def in_dollars(match: re.Match[str]) -> str:
+        latex = post.formulas[int(match[1])].latex
+        escaped = (
+            len(latex) - len(latex.rstrip("\\"))
+        ) % 2  # by the rest of a stripped "\\ ", which would be the dollar
+        return f"${latex}{' ' * escaped}$"
 
-def _in_dollars(latex: str) -> str:
-    escaped = (len(latex) - len(latex.rstrip("\\"))) % 2  # by the rest of a stripped "\\ ", which would be the dollar
-    return f"${latex}{' ' * escaped}$"
+    return PLACEHOLDER.sub(in_dollars, post.text)
 
 
 def typed_text(post: MathPost) -> str:
@@ -233,52 +240,183 @@ def assemble(flat: str, marked: Sequence[PostFormula], bare_formulas: bool = Fal
     pieces: list[str] = []  # of the text, a `MARK` before each placeholder
     formulas: list[PostFormula] = []
     unclosed: list[int] = []
-    for part in _parts(flat, iter(marked), bare_formulas, unclosed):
-        if isinstance(part, PostFormula):
-            if pieces and _in_word(pieces[-1][-1]):
-                pieces.append(" ")
-            pieces.append(MARK + placeholder(len(formulas)))
-            formulas.append(part)
-        elif part:
-            text = part.replace("\\$", "$").replace(CODE_DOLLAR, "$").replace(CODE_BACKSLASH, "\\")
-            glued = pieces and pieces[-1][0] == MARK and _in_word(text[0])
+    known = iter(marked)
+
+    def add(formula: PostFormula) -> None:
+        if pieces and _IN_WORD.match(pieces[-1][-1]):
+            pieces.append(" ")
+        pieces.append(MARK + placeholder(len(formulas)))
+        formulas.append(formula)
+
+    def add_text(text: str) -> None:
+        if text:
+            text = text.replace("\\$", "$").replace(CODE_DOLLAR, "$").replace(CODE_BACKSLASH, "\\")
+            glued = pieces and pieces[-1][0] == MARK and _IN_WORD.match(text)
             pieces.append((" " if glued else "") + text)
+
+    at = 0
+    for start, end, latex in (*math_spans(flat, unclosed), (len(flat), len(flat), "")):
+        for i, part in enumerate(flat[at:start].split(MARK)):
+            if i:
+                add(next(known))
+            for k, text in enumerate(_CODE.split(part) if bare_formulas else [part]):  # text and code in turn
+                done = 0
+                for begin, stop, bare in bare_spans(text) if bare_formulas and k % 2 == 0 else ():
+                    add_text(text[done:begin])
+                    add(PostFormula(bare))
+                    done = stop
+                add_text(text[done:])
+        if latex:
+            add(PostFormula(latex))
+        at = end
     text = _TYPED_PLACEHOLDER.sub("FORMULA-", "".join(pieces)).replace(MARK, "")
     lines = (_BLANKS.sub(" ", line).strip() for line in text.split("\n"))
     text = "\n".join(line for line in lines if line)
-    return MathPost(text, tuple(formulas), tuple(_excerpt(flat, start) for start in unclosed))
+    excerpts = (_MARKS.sub("…", flat[start : start + _EXCERPT]) for start in unclosed)
+    shown = (_BLANKS.sub(" ", excerpt).replace("\n", " ").strip() for excerpt in excerpts)
+    return MathPost(text, tuple(formulas), tuple(shown))
 
 
-def _parts(
-    flat: str, known: Iterator[PostFormula], bare_formulas: bool, unclosed: list[int]
-) -> Iterator[str | PostFormula]:
-    """Divide a text into formulas and the text between them."""
-    at = 0
-    for start, end, latex in (*math_spans(flat, unclosed), (len(flat), len(flat), "")):
-        for i, piece in enumerate(flat[at:start].split(MARK)):
-            if i:
-                yield next(known)
-            yield from _parts_with_bare(piece) if bare_formulas else (piece,)
-        if latex:
-            yield PostFormula(latex)
-        at = end
+@dataclass(frozen=True, slots=True)
+class ReadingOptions:
+    """How the posts of a source are read.
+
+    Attributes:
+        bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``.
+        whole_files: a file is one post, and is not split at headings and statements.
+        macros: path of a LaTeX file whose macros and kinds of statements apply to all posts; empty for none.
+        exclude: patterns of the files and folders to leave out, one a line, as in ``.gitignore``.
+    """
+
+    bare_formulas: bool = True
+    whole_files: bool = False
+    macros: str = ""
+    exclude: str = ""
 
 
-def _parts_with_bare(text: str) -> Iterator[str | PostFormula]:
-    """Divide a text whose formulas may have no delimiters, except in code."""
-    for i, piece in enumerate(_CODE.split(text)):  # text and code in turn
-        at = 0
-        for start, end, latex in bare_spans(piece) if i % 2 == 0 else ():
-            yield piece[at:start]
-            yield PostFormula(latex)
-            at = end
-        yield piece[at:]
+class Origin(NamedTuple):
+    """Where a post was read.
+
+    Attributes:
+        root: the folder or file that was given as a source; empty for dictionaries and frames.
+        file: the path in that folder, with its ending; of other sources the docno.
+        line: the line of the file where the post begins, from 1; 0 if it is the whole file or no file.
+        section: titles of the sections that it is in, the outermost first, joined by `` › ``.
+        kind: ``theorem``, ``definition`` and the like (with its proof), ``proof`` for one whose statement is not known,
+            ``section``, ``paragraph``; ``file`` for a whole file with no or several statements; empty for a record.
+        date: the date in its front matter, else the day on which its file was last changed, such as 2026-01-31; empty
+            if unknown.
+    """
+
+    root: str = ""
+    file: str = ""
+    line: int = 0
+    section: str = ""
+    kind: str = ""
+    date: str = ""
 
 
-def _in_word(character: str) -> bool:
-    return character.isalnum() or character == "_"
+class Document(NamedTuple):
+    """A post ready for indexing.
+
+    Attributes:
+        docno: its id.
+        title: HTML of its title, formulas as math containers; may be empty.
+        html: HTML of its body, likewise.
+        parent: the id of the post that it answers, or empty.
+        parent_title: HTML of the title of that post, if given; for a unit of a file, its section.
+        origin: where it was read.
+        entry: fingerprint of the name of the file or record that contains it.
+        digest: fingerprint of the content of that file or record.
+    """
+
+    docno: str
+    title: str
+    html: str
+    parent: str = ""
+    parent_title: str = ""
+    origin: Origin = Origin()
+    entry: int = 0
+    digest: int = 0
+
+    def record(self) -> dict[str, str]:
+        """Return the columns that builders and indexers read; columns about a parent only if they are not empty."""
+        columns = {"docno": self.docno, "title": self.title, "html": self.html}
+        of_parent = {"parent": self.parent, "parent_title": self.parent_title}
+        return {**columns, **{name: text for name, text in of_parent.items() if text}}
 
 
-def _excerpt(flat: str, start: int) -> str:
-    """Return the text from a place on, in one line and without marks."""
-    return _BLANKS.sub(" ", _MARKS.sub("…", flat[start : start + _EXCERPT])).replace("\n", " ").strip()
+class SourceEntry(NamedTuple):
+    """The unit of change in a source: a file of a folder, or a record.
+
+    Attributes:
+        place: file, line or number, as errors name it.
+        root: the folder or file that was given as a source; empty for dictionaries and frames.
+        key: the file, or the id of the record; unique in its source.
+        digest: fingerprint of its content, and of whatever else its posts depend on.
+        read: reads its posts and yields each one, or why it cannot be read; may raise any error.
+        content: fingerprint of only its own content.
+    """
+
+    place: str
+    root: str
+    key: str
+    digest: int
+    read: Callable[[], Iterable[Document | DocumentError]]
+    content: int = 0
+
+    @property
+    def fingerprint(self) -> int:
+        """The identity of the entry among all sources."""
+        return row_fingerprint({"root": self.root, "key": self.key})
+
+    def documents(self) -> Iterator[Document | DocumentError]:
+        """Yield each post, or why it cannot be read; anything that goes wrong is an error of this entry."""
+        entry = self.fingerprint
+        try:
+            for document in self.read():
+                if isinstance(document, Document):
+                    document = document._replace(entry=entry, digest=self.digest)
+                yield document
+        except DocumentError as error:
+            yield type(error)(self.place, error.reason)
+        except MathAMRError as error:
+            yield DocumentError(self.place, str(error).rstrip("."))
+        except Exception as error:  # whatever one post does to its reader, the others are read
+            yield DocumentError(self.place, f"it cannot be read ({type(error).__name__}: {error!s:.80})")
+
+
+LONGEST_POST = 10_000_000
+"""Characters of a title or text."""
+LONGEST_ID = 300
+"""Characters of an id, which the ids of its formulas repeat."""
+_WORD = re.compile(r"[^\W_]")
+_DELIMITING = re.compile(r"\\(?=[(\[]|begin\{)")
+
+
+def is_empty(*posts: MathPost) -> bool:
+    """Whether posts have neither a word nor a formula."""
+    return not any(post.formulas or _WORD.search(PLACEHOLDER.sub(" ", post.text)) for post in posts)
+
+
+def document_of(
+    docno: str, title: MathPost, body: MathPost, above: MathPost, origin: Origin, parent: str = ""
+) -> Document:
+    """Make a document of its title and body, and the title of the post or section above."""
+    html = _html_of(docno, body, len(title.formulas))
+    return Document(docno, _html_of(docno, title), html, parent, _html_of("", above), origin)
+
+
+def _html_of(docno: str, post: MathPost, first: int = 0) -> str:
+    """Write a post as HTML in which each formula is a container with its id."""
+
+    def formula_html(match: re.Match[str]) -> str:
+        formula = formulas[int(match[1])]
+        name = formula.id or formula_id(docno, first + int(match[1]))
+        return f'<span class="math-container" id="{escape(name)}">{escape(formula.latex, quote=False)}</span>'
+
+    formulas = post.in_latex().formulas
+    text = escape(post.text, quote=False).replace("$", "\\$")  # it delimits no formula when this is read again
+    text = _DELIMITING.sub(r"<code>\\</code>", text)
+    lines = (f"<p>{PLACEHOLDER.sub(formula_html, line)}</p>" for line in text.split("\n") if line)
+    return HIDDEN.sub(lambda source: source_html(shown(source[0])), "".join(lines))

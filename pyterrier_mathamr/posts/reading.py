@@ -183,11 +183,7 @@ TOPIC_COLUMNS = ("title", "body", "query", "latex")
 
 
 def check_topic(row: Mapping[Any, Any]) -> None:
-    """Check that the texts of a topic are texts, or missing.
-
-    Raises:
-        DocumentError: one of them is a list, a number or another object.
-    """
+    """Raise :class:`DocumentError` if a text of a topic is a list, a number or another object."""
     for name in TOPIC_COLUMNS:
         if not isinstance(value := row.get(name), str) and not is_missing(value):
             raise DocumentError(
@@ -223,8 +219,8 @@ def report_unclosed(name: str, post: MathPost) -> MathPost:
     for where in post.unread:
         report_problem(name, "the MathML of a formula cannot be read, and is text", where)
     for where in post.unclosed:
-        found = _DELIMITER.match(where)
-        report_problem(name, f"{found[0] if found else where[:1]} is never closed", where)
+        match = _DELIMITER.match(where)
+        report_problem(name, f"{match[0] if match else where[:1]} is never closed", where)
     return post
 
 

@@ -119,11 +119,11 @@ def lead_of(text: str) -> Lead | None:
         return Lead(_KIND_OF[of["name"].lower()], of["name"], "", text.rstrip(" .:"))
     if _A_PROOF.fullmatch(text):
         return Lead("proof", "Proof", "", text.rstrip(" .:"))
-    found = _LEAD.fullmatch(text)
-    if found is None or found["name"].lower() not in _PRINTED:
+    match = _LEAD.fullmatch(text)
+    if match is None or match["name"].lower() not in _PRINTED:
         return None
-    note = found["note"] or found["bracketed"] or (found["rest"] or "").strip(" .:")
-    return Lead(_KIND_OF[found["name"].lower()], found["name"], found["number"] or "", note)
+    note = match["note"] or match["bracketed"] or (match["rest"] or "").strip(" .:")
+    return Lead(_KIND_OF[match["name"].lower()], match["name"], match["number"] or "", note)
 
 
 _NUMBERED = re.compile(r"(?:§[ \t]*)?(?P<number>\d{1,3}(?:\.\d{1,3}){0,4})[.)]?(?:[ \t]+(?P<rest>\S[^\n]*))?")
@@ -141,11 +141,11 @@ def numbered_lead(text: str) -> tuple[Lead | None, str]:
     """
     if lead := lead_of(text):
         return lead, ""
-    found = _NUMBERED.fullmatch(text.strip())
-    if found is None:
+    match = _NUMBERED.fullmatch(text.strip())
+    if match is None:
         return None, ""
-    lead = lead_of(found["rest"] or "")
-    return (lead._replace(number=lead.number or found["number"]) if lead else None), found["number"]
+    lead = lead_of(match["rest"] or "")
+    return (lead._replace(number=lead.number or match["number"]) if lead else None), match["number"]
 
 
 def series(numbers: Mapping[int, str]) -> frozenset[int]:
@@ -153,12 +153,6 @@ def series(numbers: Mapping[int, str]) -> frozenset[int]:
     values = [tuple(map(int, number.split("."))) for number in numbers.values()]
     increase = all(one < other for one, other in pairwise(values))
     return frozenset(numbers) if increase and len(values) > 1 else frozenset()
-
-
-def _references(note: str) -> list[str]:
-    """List the references in the first words of a proof: labels, and names with numbers such as ``Theorem 3.2``."""
-    labels = [name.strip() for found in _REFERRED.finditer(note) for name in (found[found.lastindex or 0]).split(",")]
-    return [name for name in labels if name] or [f"{found[1]} {found[2]}" for found in _NAMED.finditer(note)]
 
 
 class Unit(NamedTuple):
@@ -229,13 +223,13 @@ class Outline:
         self._prose[file] = self._draft(file, title, "section", line)
 
     def heading(self, file: str, level: int, title: str, line: int, label: str = "") -> None:
-        """Begin a section."""
         self.open = None
         self.end_sections(level)
         above = self._headings[file]
         while above and above[-1].level >= level:
             above.pop()
-        draft = self._prose[file] = self._draft(file, title, "section", line, label, level=level)
+        draft = self._prose[file] = self._draft(file, title, "section", line, label)
+        draft.level = level
         above.append(draft)
         self._sections.append((level, title))
         self._recent, self._proven = None, {}
@@ -251,15 +245,7 @@ class Outline:
         self._prose[file] = self._draft(file, title, kind, line, label, given=fragment)
 
     def begin(self, file: str, lead: Lead, line: int, label: str = "", printed: str = "") -> None:
-        """Begin a statement or proof.
-
-        Args:
-            file: where it is.
-            lead: its first words, with the number that the author typed.
-            line: where it begins.
-            label: given by the author.
-            printed: the number that LaTeX would print.
-        """
+        """Begin a statement or proof, where ``printed`` is the number that LaTeX would print."""
         if lead.kind in PROOFS:
             self.open = self._proof(file, lead, line)
             return
@@ -274,7 +260,10 @@ class Outline:
 
     def _proof(self, file: str, lead: Lead, line: int) -> Draft:
         """Return the draft to which a proof belongs: its statement, its section, or a new one."""
-        refers = _references(lead.note)
+        labels = [
+            name.strip() for match in _REFERRED.finditer(lead.note) for name in match[match.lastindex or 0].split(",")
+        ]
+        refers = [name for name in labels if name] or [f"{match[1]} {match[2]}" for match in _NAMED.finditer(lead.note)]
         named = (self._by_label.get(name) or self._by_name.get(name.lower()) for name in refers)
         target = next(filter(None, named), None)
         words = lead.name if target else lead.note or lead.name
@@ -304,21 +293,12 @@ class Outline:
         self._by_label.setdefault(label, draft)
 
     def _draft(
-        self,
-        file: str,
-        title: str,
-        kind: str,
-        line: int,
-        label: str = "",
-        *,
-        level: int = 0,
-        name: str = "",
-        given: str = "",
+        self, file: str, title: str, kind: str, line: int, label: str = "", *, name: str = "", given: str = ""
     ) -> Draft:
         self._order += 1
         section = tuple(title for _, title in self._sections)
         under = next(reversed(self._headings[file]), None)
-        draft = Draft(file, title, kind, line, self._order, section, under, level, name, given)
+        draft = Draft(file, title, kind, line, self._order, section, under, name=name, given=given)
         if label:
             self.label(draft, label)
         self._drafts.setdefault(file, []).append(draft)
@@ -327,11 +307,7 @@ class Outline:
     def units(self, file: str, shown: Callable[[str], str], plain: Callable[[str], str], whole: bool) -> list[Unit]:
         """Return the units of a file.
 
-        Args:
-            file: its name.
-            shown: returns the visible text of a piece, at least as long.
-            plain: returns a title without markup.
-            whole: whether the file becomes one unit.
+        ``shown`` returns the visible text of a piece, at least as long; ``plain`` a title without markup.
         """
         drafts = self._drafts.get(file, [])
         size = sum(len(shown(text)) for draft in drafts for _, text in draft.pieces)

@@ -30,27 +30,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pyterrier_mathamr._common.running.worker import OverLimitError
 
 from .kept_source import SOURCE, SOURCES
-from .tex_input import (
-    AT,
-    ITSELF,
-    NAME,
-    STOP,
-    STOP_AT,
-    Cursor,
-    Definition,
-    Expanded,
-    Frame,
-)
-from .tex_macros import (
-    TRUE,
-    Definitions,
-    Environment,
-    Macro,
-    Parameter,
-    is_native,
-    package_macros,
-)
-from .tex_primitives import DEEPEST, DEFINED, DEFINING, END, HANDLERS, skip_blanks, theorem_of
+from .tex_input import AT, ITSELF, NAME, STOP, STOP_AT, Cursor, Definition, Expanded, Frame
+from .tex_macros import TRUE, Definitions, Environment, Macro, Parameter, is_native, package_macros
+from .tex_primitives import DEEPEST, DEFINED, DEFINING, END, HANDLERS, theorem_of
 
 LONGEST_EXPANSION = 1_000_000
 """Characters that the macros of a file may write, and ten times the length of the file."""
@@ -82,20 +64,6 @@ _ARITY = {**dict.fromkeys(_OF_ONE.split(), 1), **dict.fromkeys(_OF_TWO.split(), 
 _FENCED = re.compile(
     r"\s*(?:\\(?:left|begin|[bB]igg?l?|l(?:vert|Vert|angle|brace|floor|ceil)|mathopen|\|)(?![A-Za-z])|[|(\[])"
 )
-
-
-def _embellishments(parameter: Parameter, cursor: Cursor) -> list[str]:
-    """Read the arguments after signs such as ``_``, in any order."""
-    values = dict(zip(parameter.first.split(" "), parameter.last.split("\n"), strict=False))
-    left = list(values)
-    while left:
-        cursor.blanks()
-        sign = next((sign for sign in left if cursor.next(sign)), None)
-        if sign is None:
-            break
-        left.remove(sign)
-        values[sign] = cursor.argument() or ""
-    return list(values.values())
 
 
 _Include = Callable[[str, str], tuple[str, str | None, str]]
@@ -160,13 +128,7 @@ class Expander:
         self._use: tuple[Frame, int, tuple[int, int, int, int]] | None = None  # the macro of the file that is expanded
 
     def read(self, name: str, text: str, *, style: bool = False) -> Expanded:
-        """Expand a file, and the files that it includes.
-
-        Args:
-            name: its name.
-            text: its text.
-            style: it is a package or class, in which ``@`` is a letter.
-        """
+        """Expand a file, and the files that it includes; in a package or class, ``@`` is a letter."""
         floor = len(self.frames)
         file = self.open_file(name, text, style)
         self._run(floor)
@@ -178,7 +140,12 @@ class Expander:
         Raises:
             OverLimitError: the macros of all formulas write too much.
         """
-        if "\\" not in latex or not self._concerns(latex) or SOURCE.search(latex):
+        if "\\" not in latex or SOURCE.search(latex):
+            return latex
+        names = set(NAME.findall(latex))
+        if not any((name in HANDLERS and name not in _IN_FORMULAS) or self.meaning(name) for name in names) and not (
+            "begin" in names and any(f"{{{name}}}" in latex for name in self.environments)
+        ):
             return latex
         self.math, self.groups, self._opened, self.branches = True, [], Counter(), []
         file = Expanded("", latex)
@@ -196,27 +163,20 @@ class Expander:
         self.math = False
         return self.alone(Expanded("", source), source)
 
-    def _concerns(self, latex: str) -> bool:
-        names = set(NAME.findall(latex))
-        if any((name in HANDLERS and name not in _IN_FORMULAS) or self.meaning(name) for name in names):
-            return True
-        return "begin" in names and any(f"{{{name}}}" in latex for name in self.environments)
-
     def alone(self, file: Expanded, text: str, left: int | None = None) -> str:
         """Expand a text apart from the stack."""
         state = self.frames, self.outs, self.word, self._script, self._use
         self.frames, self.outs = [Frame(text, 0, 0, file=file)], [file]
         self.word, self._script, self._use = False, False, None
-        file.left = self._left if left is None else left
-        file.limit = self._limit if left is None else left
+        file.left, file.limit = (self._left, self._limit) if left is None else (left, left)
         self.within += 1
         self._run(0)
         self.within -= 1
         self.frames, self.outs, self.word, self._script, self._use = state
         if left is None:
             self._left = file.left
-        if file.error and left is None:
-            raise OverLimitError(file.error)
+            if file.error:
+                raise OverLimitError(file.error)
         return file.text
 
     def open_file(self, name: str, text: str, style: bool) -> Expanded:
@@ -235,10 +195,10 @@ class Expander:
         while len(frames) > floor:
             frame = frames[-1]
             stop = frame.letters.search(frame.text, frame.at)
-            at = frame.at
+            at, copied = frame.at, frame.file is not None
             start = stop.start() if stop else len(frame.text)
             if start > at:
-                self.write(frame.text[at:start], frame.place(at), frame.file is not None)
+                self.write(frame.text[at:start], frame.place(at), copied)
             if stop is None:
                 frames.pop()
                 if frame.file is not None:
@@ -248,12 +208,23 @@ class Expander:
                     self.word = self._script = False
                 continue
             frame.at = stop.end()
+            mark, sign = stop[0], stop[2]
             if stop[1]:
                 self._command(stop[1].replace("@", AT), frame, start)
-            elif stop[2]:
-                self._sign(stop[2], frame, start)
-            else:
-                self._mark(stop[0], frame, start)
+            elif sign == END:
+                self.close("own")
+            elif sign:
+                self.math = sign in "([" or (self.math and sign not in ")]")
+                self.write(mark, frame.place(start), copied)
+                self._script = False
+            elif mark[0] in "{}$":  # else a comment, or the mark of a missing argument
+                if mark == "{":
+                    self.groups.append(_Group("{", self.math))
+                elif mark == "}" and self.groups and self.groups[-1].key == "{":
+                    self._end_group()
+                elif mark[0] == "$":
+                    self.math = not self.math
+                self.write(mark, frame.place(start), copied)
 
     def write(self, piece: str, place: int, copied: bool = False) -> None:
         """Write a piece, with a blank where it would continue the name of the command before it."""
@@ -264,29 +235,6 @@ class Expander:
         self.word = False
         if last := piece.rstrip()[-1:]:
             self._script = last in "^_"
-
-    def _sign(self, sign: str, frame: Frame, start: int) -> None:
-        if sign == END:
-            self.close("own")
-            return
-        if sign in "([":
-            self.math = True
-        elif sign in ")]":
-            self.math = False
-        self.write(f"\\{sign}", frame.place(start), frame.file is not None)
-        self._script = False
-
-    def _mark(self, mark: str, frame: Frame, start: int) -> None:
-        """Read a brace, a dollar, a comment or the mark of a missing argument."""
-        if mark[0] not in "{}$":
-            return
-        if mark == "{":
-            self.groups.append(_Group("{", self.math))
-        elif mark == "}" and self.groups and self.groups[-1].key == "{":
-            self._end_group()
-        elif mark[0] == "$":
-            self.math = not self.math
-        self.write(mark, frame.place(start), frame.file is not None)
 
     def close(self, key: str) -> None:
         """End the innermost group that was opened so, if any, and the groups in it."""
@@ -313,30 +261,25 @@ class Expander:
         return group.key
 
     def _command(self, name: str, frame: Frame, start: int) -> None:
-        """Read a command."""
         if name[0] != ITSELF:
             macro = self.macros.get(name)
-            if macro is None and (handler := HANDLERS.get(name)):
-                if handler(self, name, frame, start):
-                    return None
-            elif macro is None and name in self.setters:
+            handler = HANDLERS.get(name) or (HANDLERS["if"] if name in self.flags else None)
+            if macro is None and name in self.setters and name not in HANDLERS:
                 flag, value = self.setters[name]
                 self.flags[flag] = value
-                return skip_blanks(frame)
-            elif macro is None and name in self.flags:
-                HANDLERS["if"](self, name, frame, start)
-                return None
+                return frame.skip_blanks()
+            if macro is None and handler:
+                if handler(self, name, frame, start):
+                    return None
             elif name not in self._recursive:
                 macro = macro or self.meaning(name)
                 if macro and self._expand(name, macro, frame, start):
                     return None
         name = name.replace(AT, "@").replace(ITSELF, "")
-        arity = _ARITY.get(name)
-        if arity and self._needs_braces(arity, frame) and self._braced(name, arity, frame):
+        if name in _ARITY and self._with_braces(name, frame):
             return None
-        self.write(
-            f"\\{name}", frame.place(start), frame.file is not None and f"\\{name}" == frame.text[start : frame.at]
-        )
+        copied = frame.file is not None and f"\\{name}" == frame.text[start : frame.at]
+        self.write(f"\\{name}", frame.place(start), copied)
         self.word, self._script = True, False
         return None
 
@@ -347,22 +290,23 @@ class Expander:
             return None
         return macro
 
-    def _needs_braces(self, arity: int, frame: Frame) -> bool:
-        """Return whether a command from a macro is a script, or an argument of a command is a macro without braces."""
-        if self._script and frame.file is None:
-            return True
-        cursor = Cursor(self.frames)
-        for _ in range(arity):
-            token = cursor.over_argument()
+    def _with_braces(self, name: str, frame: Frame) -> bool:
+        """Put braces around the arguments of a command if one is a macro without braces, or it is a script of a macro.
+
+        As a script, the whole is put in braces.
+        """
+        arity, is_script = _ARITY[name], self._script and frame.file is None
+        ahead, needs_braces = Cursor(self.frames), is_script
+        for _ in range(0 if is_script else arity):
+            token = ahead.over_argument()
             if token is None:
                 return False
             macro = self.meaning(token[1:]) if token[:1] == "\\" else None
             if macro and not macro.parameters:
-                return True
-        return False
-
-    def _braced(self, name: str, arity: int, frame: Frame) -> bool:
-        """Put braces around the arguments of a command, and around it all if it is a script."""
+                needs_braces = True
+                break
+        if not needs_braces:
+            return False
         cursor = Cursor(self.frames)
         values = [cursor.argument() for _ in range(arity)]
         if None in values:
@@ -370,12 +314,14 @@ class Expander:
         cursor.take()
         written = "".join(f"{{{value}}}" if len(value or "") != 1 else f" {value}" for value in values)
         written = f"\\{ITSELF}{name}{written}"
-        is_script = self._script and frame.file is None
         self.push(f"{{{written}}}" if is_script else written, frame)
         return True
 
     def _expand(self, name: str, macro: Macro, frame: Frame, start: int) -> bool:
-        """Put the text of a macro on the stack; ``False`` if arguments are missing."""
+        """Put the text of a macro on the stack; ``False`` if arguments are missing.
+
+        A macro that expands to itself is reported, and its use in the file is read again without expanding it.
+        """
         cursor = Cursor(self.frames)
         values = self.values(macro.parameters, cursor)
         if values is None:
@@ -384,27 +330,23 @@ class Expander:
             cursor.blanks()
         if frame.file is not None:
             self._use = frame, start, frame.file.state()
-        if frame.depth >= DEEPEST:
-            return self._recurses(name, frame)
-        cursor.take()
-        self.push(macro.filled(values), frame, place=frame.place(start))
-        return True
-
-    def _recurses(self, name: str, frame: Frame) -> bool:
-        """Report a macro that expands to itself, and read its use in the file again without expanding it."""
+        if frame.depth < DEEPEST:
+            cursor.take()
+            self.push(macro.filled(values), frame, place=frame.place(start))
+            return True
         out = self.outs[-1]
         out.problems.setdefault(rf"\{name} expands to itself, and is left as it is".replace(AT, "@"), frame.origin)
         self._recursive.add(name)
         self._recursed[name] += 1
-        if self._use and self._use[0].file is out:
-            use, start, state = self._use
-            while self.frames[-1] is not use:
-                self.frames.pop()
-            use.at = start
-            out.restore(state)
-            self.word = self._script = False
-            return True
-        return False
+        if self._use is None or self._use[0].file is not out:
+            return False
+        use, start, state = self._use
+        while self.frames[-1] is not use:
+            self.frames.pop()
+        use.at = start
+        out.restore(state)
+        self.word = self._script = False
+        return True
 
     def push(self, text: str, frame: Frame, place: int | None = None) -> None:
         """Put a text on the stack, within the limits; in braces if it is a script that begins with a fence."""
@@ -435,16 +377,24 @@ class Expander:
         """Read the arguments of a macro; nothing if some are missing."""
         values: list[str] = []
         for parameter in parameters:
-            kind = parameter.kind
+            kind, value = parameter.kind, None
             if kind == "=":
                 cursor.blanks()
                 if not cursor.next(parameter.first):
                     return None
                 continue
-            if kind == "e":
-                values += _embellishments(parameter, cursor)
+            if kind == "e":  # arguments after signs such as "_", in any order
+                scripts = dict(zip(parameter.first.split(" "), parameter.last.split("\n"), strict=False))
+                left = list(scripts)
+                while left:
+                    cursor.blanks()
+                    sign = next((sign for sign in left if cursor.next(sign)), None)
+                    if sign is None:
+                        break
+                    left.remove(sign)
+                    scripts[sign] = cursor.argument() or ""
+                values += scripts.values()
                 continue
-            value: str | None = None
             if kind == "m":
                 value = cursor.argument()
             elif kind == "u":
@@ -463,9 +413,7 @@ class Expander:
                     value = cursor.between(parameter.first, parameter.last)
                 if value is None:
                     cursor.reset(before)
-                    if kind == "r":
-                        return None
-                    value = parameter.default
+                    value = parameter.default if kind != "r" else None
             if value is None:
                 return None
             values.append(value)

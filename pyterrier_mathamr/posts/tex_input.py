@@ -23,11 +23,11 @@ STOP_AT = re.compile(STOP.pattern.replace("A-Za-z", "A-Za-z@"), re.DOTALL)
 """The same where ``@`` is a letter."""
 NAME = re.compile(rf"\\([A-Za-z{AT}{ITSELF}]+)")
 NAME_AT = re.compile(NAME.pattern.replace("A-Za-z", "A-Za-z@"))
-BLANKS = re.compile(r"(?:[^\S\n]|%[^\n]*\n)*+(?:\n(?![^\S\n]*\n)(?:[^\S\n]|%[^\n]*\n)*+)?")
 BRACE = re.compile(r"\\[^a-zA-Z]|[{}]")
 LONGEST_DELIMITED = 5_000
 """Characters of an argument that a text ends."""
 
+_BLANKS = re.compile(r"(?:[^\S\n]|%[^\n]*\n)*+(?:\n(?![^\S\n]*\n)(?:[^\S\n]|%[^\n]*\n)*+)?")
 _LONGEST_OPTION = 1_000
 _BRACE = re.compile(r"\\[^a-zA-Z]|[{}]|%[^\n]*")
 _OPTION_END = re.compile(r"\\[^a-zA-Z]|[{}]|%[^\n]*|\n[^\S\n]*\n|.", re.DOTALL)
@@ -77,8 +77,7 @@ class Expanded:
         self._copied: list[bool] = []  # and whether it is there as it is
         self._lines = list(accumulate((len(line) + 1 for line in self.source.split("\n")), initial=0))
 
-    def write(self, piece: str, place: int, copied: bool) -> None:
-        """Add a piece."""
+    def write(self, piece: str, place: int, copied: bool = False) -> None:
         goes_on = self._copied and self._copied[-1] and copied
         if not goes_on or place - self.length != self._read[-1] - self._written[-1]:
             self._written.append(self.length)
@@ -88,7 +87,6 @@ class Expanded:
         self.length += len(piece)
 
     def state(self) -> tuple[int, int, int, int]:
-        """Return how much was written."""
         return len(self.pieces), self.length, len(self._written), len(self.definitions)
 
     def restore(self, state: tuple[int, int, int, int]) -> None:
@@ -97,16 +95,13 @@ class Expanded:
         del self.pieces[pieces:], self.definitions[definitions:]
         del self._written[runs:], self._read[runs:], self._copied[runs:]
 
-    def place(self, at: int) -> int:
-        """Return the place in the file of a place in the text: of what a macro wrote, where the macro is used."""
-        run = bisect_right(self._written, at) - 1
-        if run < 0:
-            return 0
-        return self._read[run] + (at - self._written[run] if self._copied[run] else 0)
-
     def position(self, at: int) -> tuple[int, int]:
-        """Return the line and the column in the file of a place in the text, both from 1."""
-        place = self.place(at)
+        """Return the line and the column in the file of a place in the text, both from 1.
+
+        What a macro wrote is where the macro is used.
+        """
+        run = bisect_right(self._written, at) - 1
+        place = 0 if run < 0 else self._read[run] + (at - self._written[run] if self._copied[run] else 0)
         line = bisect_right(self._lines, place)
         return line, place - self._lines[line - 1] + 1
 
@@ -114,23 +109,26 @@ class Expanded:
 class Frame:
     """A text that is being read."""
 
-    __slots__ = ("at", "depth", "ends", "file", "letters", "name", "origin", "text")
+    __slots__ = ("_ends", "at", "depth", "file", "letters", "origin", "text")
 
-    def __init__(self, text: str, origin: int, depth: int, name: str = "", file: Expanded | None = None) -> None:
-        self.text, self.origin, self.depth, self.name, self.file = text, origin, depth, name, file
+    def __init__(self, text: str, origin: int, depth: int, file: Expanded | None = None) -> None:
+        self.text, self.origin, self.depth, self.file = text, origin, depth, file
         self.at = 0
-        self.ends: dict[int, int] | None = None
         self.letters = STOP
+        self._ends: dict[int, int] | None = None
 
     def place(self, at: int) -> int:
-        """Return the place in the file."""
         return at if self.file is not None else self.origin
 
     def end_of(self, brace: int) -> int | None:
-        """Return the place of the brace that closes one."""
-        if self.ends is None:
-            self.ends = closers(self.text)
-        return self.ends.get(brace)
+        if self._ends is None:
+            self._ends = closers(self.text)
+        return self._ends.get(brace)
+
+    def skip_blanks(self) -> None:
+        """Skip blanks, comments and at most one line end."""
+        blanks = _BLANKS.match(self.text, self.at)
+        self.at = blanks.end() if blanks else self.at
 
 
 def closers(source: str) -> dict[int, int]:
@@ -168,10 +166,9 @@ class Cursor:
     def blanks(self) -> None:
         """Go over blanks, comments and at most one line end."""
         while self.more():
-            match = BLANKS.match(self.frame.text, self.at)
-            end = match.end() if match else self.at
-            self.at = end
-            if end < len(self.frame.text):
+            blanks = _BLANKS.match(self.frame.text, self.at)
+            self.at = blanks.end() if blanks else self.at
+            if self.at < len(self.frame.text):
                 return
 
     def mark(self) -> tuple[int, int]:
@@ -179,24 +176,13 @@ class Cursor:
         return self._i, self.at
 
     def reset(self, mark: tuple[int, int]) -> None:
-        """Go back."""
         self._i, self.at = mark
 
-    def any_token(self) -> str | None:
-        """Read one command or character of any kind."""
-        found = self.token()
-        if found is None and self.more():
-            found = self.frame.text[self.at : self.at + (2 if self.frame.text[self.at] == "\\" else 1)]
-            self.at += len(found)
-        return found
-
-    def parameters(self) -> str | None:
-        r"""Read the parameters of ``\def``, up to the brace of its body."""
-        if not self.more():
-            return None
-        found = _PARAMETERS.match(self.frame.text, self.at)
-        self.at = found.end() if found else self.at
-        return found[0] if found else None
+    def take(self) -> None:
+        """Consume what was read."""
+        for frame in self._frames[self._i + 1 :]:
+            frame.at = len(frame.text)
+        self.frame.at = self.at
 
     def next(self, text: str) -> bool:
         """Go over a text if it is next."""
@@ -205,50 +191,57 @@ class Cursor:
             return True
         return False
 
-    def take(self) -> None:
-        """Consume what was read."""
-        for frame in self._frames[self._i + 1 :]:
-            frame.at = len(frame.text)
-        self.frame.at = self.at
-
-    def group(self) -> str | None:
-        """Read a group in braces; ``None`` if there is none."""
-        if not self.more() or self.frame.text[self.at] != "{":
-            return None
-        end = self.frame.end_of(self.at)
-        if end is None:
-            return None
-        found = self.frame.text[self.at + 1 : end]
-        self.at = end + 1
-        return found
-
     def token(self) -> str | None:
         """Read one command or character; ``None`` where an argument cannot be."""
         if not self.more():
             return None
         text = self.frame.text
         command = (NAME_AT if self.frame.letters is STOP_AT else NAME).match(text, self.at)
-        found = command[0] if command else text[self.at : self.at + (2 if text[self.at] == "\\" else 1)]
-        if found in _NO_ARGUMENTS or found.isspace() or found == "\\":
+        token = command[0] if command else text[self.at : self.at + (2 if text[self.at] == "\\" else 1)]
+        if token in _NO_ARGUMENTS or token.isspace() or token == "\\":
             return None
-        self.at += len(found)
-        return found
+        self.at += len(token)
+        return token
+
+    def any_token(self) -> str | None:
+        """Read one command or character of any kind."""
+        token = self.token()
+        if token is None and self.more():
+            token = self.frame.text[self.at : self.at + (2 if self.frame.text[self.at] == "\\" else 1)]
+            self.at += len(token)
+        return token
+
+    def parameters(self) -> str | None:
+        r"""Read the parameters of ``\def``, up to the brace of its body."""
+        parameters = _PARAMETERS.match(self.frame.text, self.at) if self.more() else None
+        if parameters is None:
+            return None
+        self.at = parameters.end()
+        return parameters[0]
+
+    def group(self) -> str | None:
+        """Read a group in braces; ``None`` if there is none."""
+        if not self.more() or self.frame.text[self.at] != "{":
+            return None
+        start, end = self.at + 1, self.frame.end_of(self.at)
+        if end is None:
+            return None
+        self.at = end + 1
+        return self.frame.text[start:end]
 
     def argument(self) -> str | None:
         """Read an argument, in braces or of one token, after blanks."""
         self.blanks()
-        if self.more() and self.frame.text[self.at] == "{":
-            return self.group()
-        return self.token()
+        return self.group() if self.more() and self.frame.text[self.at] == "{" else self.token()
 
     def over_argument(self) -> str | None:
         """Go over an argument; return its token, empty for a group, and ``None`` if there is none."""
         self.blanks()
-        if self.more() and self.frame.text[self.at] == "{":
-            end = self.frame.end_of(self.at)
-            self.at = self.at if end is None else end + 1
-            return None if end is None else ""
-        return self.token()
+        if not self.more() or self.frame.text[self.at] != "{":
+            return self.token()
+        end = self.frame.end_of(self.at)
+        self.at = self.at if end is None else end + 1
+        return None if end is None else ""
 
     def between(self, first: str, last: str) -> str | None:
         """Read a group between two characters other than braces."""
@@ -282,8 +275,7 @@ class Cursor:
         """Read an argument that a text ends."""
         if not self.more():
             return None
-        start = self.at
-        frame = self.frame
+        frame, start = self.frame, self.at
         limit = min(len(frame.text), start + LONGEST_DELIMITED)
         end = start
         while True:
@@ -298,7 +290,7 @@ class Cursor:
                 start = opened + 1 if closer is None else closer + 1
                 continue
             end = start = closer + 1
-        found = frame.text[self.at : end]
+        argument = frame.text[self.at : end]
         self.at = end + len(text)
-        whole = found.startswith("{") and frame.end_of(end - len(found)) == end - 1
-        return found[1:-1] if whole else found
+        is_group = argument.startswith("{") and frame.end_of(end - len(argument)) == end - 1
+        return argument[1:-1] if is_group else argument

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import math_core
 
-from .package_macros import PACKAGES
 from .tex_input import AT, Definition, closers
 
 MISSING, TRUE, FALSE = "\ue009", "\ue00a", "\ue00b"
@@ -26,6 +25,18 @@ MISSING, TRUE, FALSE = "\ue009", "\ue00a", "\ue00b"
 _EMPTY_SCRIPT = re.compile(r"[\^_]\{\}")
 _ENDS_WITH_NAME = re.compile(r"\\[A-Za-z@]+\Z")
 _PLACE = re.compile(r"##|#([1-9])")
+_SPEC = re.compile(
+    r"[\s+!]*(?:>\s*\{(?:[^{}]|\{[^{}]*\})*\}[\s+!]*)*(?:(?P<plain>[mosgvbl])|O\s*(?P<O>\{)|G\s*(?P<G>\{)"
+    r"|t\s*\{?(?P<t>\\?[^\s{}])\}?"
+    r"|(?P<rd>[rd])\s*(?P<one>\\?\S)\s*(?P<two>\\?\S)|(?P<RD>[RD])\s*(?P<One>\\?\S)\s*(?P<Two>\\?\S)\s*(?P<default>\{)"
+    r"|e\s*\{(?P<e>[^{}]*)\}|E\s*\{(?P<E>[^{}]*)\}\s*(?P<defaults>\{)|e\s*(?P<one_e>\S))"
+)
+_SHORT = (
+    "R N Z Q C H O P E Reals reals Complex cnums naturals natnums real Set set argmin argmax plim bold image lang rang "
+    "sub exist empty infin isin and mathchoice"
+)
+_SHORTCUTS = frozenset(_SHORT.split())
+"""Commands that only the reader of formulas knows: where a document uses them, other files or a package define them."""
 
 
 class Parameter(NamedTuple):
@@ -100,23 +111,15 @@ def body_of(text: str) -> tuple[str | int, ...]:
     return (*pieces, before + text[at:])
 
 
-_SPEC = re.compile(
-    r"[\s+!]*(?:>\s*\{(?:[^{}]|\{[^{}]*\})*\}[\s+!]*)*(?:(?P<plain>[mosgvbl])|O\s*(?P<O>\{)|G\s*(?P<G>\{)"
-    r"|t\s*\{?(?P<t>\\?[^\s{}])\}?"
-    r"|(?P<rd>[rd])\s*(?P<one>\\?\S)\s*(?P<two>\\?\S)|(?P<RD>[RD])\s*(?P<One>\\?\S)\s*(?P<Two>\\?\S)\s*(?P<default>\{)"
-    r"|e\s*\{(?P<e>[^{}]*)\}|E\s*\{(?P<E>[^{}]*)\}\s*(?P<defaults>\{)|e\s*(?P<one_e>\S))"
-)
-
-
 def parameters_of(spec: str) -> tuple[Parameter, ...] | None:
     r"""Read the argument specification of ``\NewDocumentCommand``; ``None`` for one with other letters."""
-    found: list[Parameter] = []
+    parameters: list[Parameter] = []
     ends = closers(spec)
     at = 0
     while match := _SPEC.match(spec, at):
         at = match.end()
 
-        def value(name: str) -> str:
+        def default(name: str) -> str:
             nonlocal at
             start = match.start(name)
             end = ends.get(start, len(spec))
@@ -126,46 +129,21 @@ def parameters_of(spec: str) -> tuple[Parameter, ...] | None:
         if match["plain"] or match["O"] or match["G"]:
             kind = match["plain"] or ("o" if match["O"] else "g")
             first, last = ("[", "]") if kind == "o" else ("*", "") if kind == "s" else ("", "")
-            default = FALSE if kind == "s" else value("O") if match["O"] else value("G") if match["G"] else MISSING
-            found.append(Parameter(kind, first, last, default))
+            given = FALSE if kind == "s" else default("O") if match["O"] else default("G") if match["G"] else MISSING
+            parameters.append(Parameter(kind, first, last, given))
         elif match["t"]:
-            found.append(Parameter("s", match["t"], "", FALSE))
+            parameters.append(Parameter("s", match["t"], "", FALSE))
         elif match["rd"]:
-            found.append(Parameter(match["rd"], match["one"], match["two"]))
+            parameters.append(Parameter(match["rd"], match["one"], match["two"]))
         elif match["RD"]:
-            found.append(Parameter(match["RD"].lower(), match["One"], match["Two"], value("default")))
+            parameters.append(Parameter(match["RD"].lower(), match["One"], match["Two"], default("default")))
         else:
-            tokens = re.findall(r"\\[A-Za-z]+|\S", match["e"] or match["E"] or match["one_e"])
-            given = value("defaults") if match["E"] is not None else ""
-            defaults = [of[1] or of[2] for of in re.finditer(r"\{([^{}]*)\}|(\S)", given)]
-            defaults += [MISSING] * (len(tokens) - len(defaults))
-            found.append(Parameter("e", " ".join(tokens), "\n".join(defaults)))
-    return None if spec[at:].strip() else tuple(found)
-
-
-def counted(count: int, default: str | None) -> tuple[Parameter, ...]:
-    r"""Make the parameters of ``\newcommand``."""
-    if default is not None and count:
-        return (Parameter("o", "[", "]", default), *[Parameter("m")] * (count - 1))
-    return (Parameter("m"),) * count
-
-
-def delimited(text: str) -> tuple[Parameter, ...]:
-    r"""Make the parameters of ``\def``."""
-    pieces = re.split(r"#[1-9]", text)
-    parameters = [Parameter("=", pieces[0])] if pieces[0].strip() else []
-    for after in pieces[1:]:
-        delimiter = after.removesuffix("#") if after != "#" else ""
-        parameters.append(Parameter("u", delimiter) if delimiter.strip() else Parameter("m"))
-    return tuple(parameters)
-
-
-_SHORT = (
-    "R N Z Q C H O P E Reals reals Complex cnums naturals natnums real Set set argmin argmax plim bold image lang rang "
-    "sub exist empty infin isin and mathchoice"
-)
-_SHORTCUTS = frozenset(_SHORT.split())
-"""Commands that only the reader of formulas knows: where a document uses them, other files or a package define them."""
+            signs = re.findall(r"\\[A-Za-z]+|\S", match["e"] or match["E"] or match["one_e"])
+            given = default("defaults") if match["E"] is not None else ""
+            values = [value[1] or value[2] for value in re.finditer(r"\{([^{}]*)\}|(\S)", given)]
+            values += [MISSING] * (len(signs) - len(values))
+            parameters.append(Parameter("e", " ".join(signs), "\n".join(values)))
+    return None if spec[at:].strip() else tuple(parameters)
 
 
 @lru_cache(maxsize=4096)
@@ -186,7 +164,6 @@ def _text_commands() -> frozenset[str]:
 
 
 def text_tables() -> tuple[Any, Any]:
-    """Return pylatexenc's tables of the commands of text."""
     from pylatexenc import latex2text, latexwalker
 
     return latex2text.get_default_latex_context_db(), latexwalker.get_default_latex_context_db()
@@ -194,11 +171,97 @@ def text_tables() -> tuple[Any, Any]:
 
 @lru_cache(maxsize=1)
 def package_macros() -> Mapping[str, Macro]:
-    """Return the macros of common packages."""
+    symbols = _SYMBOLS.split()
+    lines = [f"{names} |{body}" for names, body in zip(symbols[::2], symbols[1::2], strict=True)]
     macros: dict[str, Macro] = {}
-    for line in PACKAGES.replace("\n    ", "").strip().split("\n"):
+    for line in [*_PACKAGES.replace("\n    ", "").strip().split("\n"), *lines]:
         names, _, rest = line.partition(" ")
         spec, _, body = rest.strip().partition("|")
         for name in names.split(","):
             macros[name.replace("@", AT)] = Macro(parameters_of(spec) or (), body_of(body.strip()))
     return macros
+
+
+_PACKAGES = r"""
+abs,absolutevalue s o m|\IfBooleanTF{#1}{|#3|}{\left|#3\right|}
+norm s o m|\IfBooleanTF{#1}{\|#3\|}{\left\|#3\right\|}
+eval,evaluated s d() o g|\left.\IfNoValueTF{#2}{\IfNoValueTF{#3}{#4}{#3}}{#2}\right|
+order s m|\mathcal{O}\left(#2\right)
+comm,commutator s m m|\left[#2,#3\right]
+acomm,anticommutator,poissonbracket,pb s m m|\left\{#2,#3\right\}
+qty,quantity s d() o g g|\IfNoValueTF{#5}{\IfNoValueTF{#2}{\IfNoValueTF{#3}{\left\{#4\right\}}{
+    \left[#3\right]}}{\left(#2\right)}}{#4\,\unit{#5}}
+pqty m|\left(#1\right)
+bqty m|\left[#1\right]
+vqty m|\left|#1\right|
+Bqty m|\left\{#1\right\}
+vb,vectorbold s m|\mathbf{#2}
+va,vectorarrow s m|\vec{\mathbf{#2}}
+vu,vectorunit s m|\hat{\mathbf{#2}}
+dd,differential o g d()|\mathrm{d}\IfNoValueF{#1}{^{#1}}\IfNoValueF{#2}{#2}\IfNoValueF{#3}{\left(#3\right)}
+dv,derivative,odv s o m g|\IfNoValueTF{#4}{\frac{d\IfNoValueF{#2}{^{#2}}}{d #3\IfNoValueF{#2}{^{#2}}}}{
+    \frac{d\IfNoValueF{#2}{^{#2}} #3}{d #4\IfNoValueF{#2}{^{#2}}}}
+pdv,partialderivative,pderivative s o m g g|\IfNoValueTF{#5}{\IfNoValueTF{#4}{\frac{\partial\IfNoValueF{#2}
+    {^{#2}}}{\partial #3\IfNoValueF{#2}{^{#2}}}}{\frac{\partial\IfNoValueF{#2}{^{#2}} #3}{
+    \partial #4\IfNoValueF{#2}{^{#2}}}}}{\frac{\partial^2 #3}{\partial #4\partial #5}}
+fdv,functionalderivative s o m g|\IfNoValueTF{#4}{\frac{\delta\IfNoValueF{#2}{^{#2}}}{
+    \delta #3\IfNoValueF{#2}{^{#2}}}}{\frac{\delta\IfNoValueF{#2}{^{#2}} #3}{\delta #4\IfNoValueF{#2}{^{#2}}}}
+ip,innerproduct s m m|\left\langle #2\middle|#3\right\rangle
+op,outerproduct,ketbra,dyad s m g|\left|#2\right\rangle\left\langle\IfNoValueTF{#3}{#2}{#3}\right|
+ev,expval,expectationvalue s m g|\IfNoValueTF{#3}{\left\langle #2\right\rangle}{
+    \left\langle #3\middle|#2\middle|#3\right\rangle}
+mel,matrixel,matrixelement s m m m|\left\langle #2\middle|#3\middle|#4\right\rangle
+mqty,matrixquantity,smqty m|\begin{matrix}#1\end{matrix}
+pmqty m|\begin{pmatrix}#1\end{pmatrix}
+bmqty m|\begin{bmatrix}#1\end{bmatrix}
+vmqty,mdet m|\begin{vmatrix}#1\end{vmatrix}
+imat,identitymatrix m|I_{#1}
+qq m|\quad\text{#1}\quad
+ifstrempty,ifblank m m m|\IfBlankTF{#1}{#2}{#3}
+csuse m|\csname #1\endcsname
+mathclap,mathllap,mathrlap,smashoperator,clap,llap,rlap,mathmakebox O{} m|#2
+shortintertext,intertext m|\\\text{#1}\\
+cancelto m m|\cancel{#2}
+SI,SIrange o m o m|\num{#2}\,\unit{#4}
+num o m|#2
+ang o m|#2^{\circ}
+si,unit o m|\mathrm{#2}
+square m|#1^2
+cubic m|#1^3
+uses,proves,discussion,alsoIn m|
+crefrange,Crefrange m m|
+namecref,nameCref,labelcref,cpageref,vref,Vref,fullref m|
+texorpdfstring m m|#1
+alert,structure,only,uncover,visible,invisible d<> m|#2
+onslide,pause d<> o|
+alt d<> m m|#2 #3
+frametitle,framesubtitle d<> o m|\par #3\par{}
+nonscript,allowbreak,delimsize,leanok,notready,mathlibok,titlepage,framebreak,phantomsection,qedhere |
+mathcolor m m|#2
+mathsfit m|\mathsf{#1}
+mathchoice m m m m|#1
+vdotswithin m|\vdots
+marginpar o m|
+@firstofone m|#1
+@firstoftwo m m|#1
+@secondoftwo m m|#2
+@gobble m|
+highlight,hl m|#1
+todo,missingfigure O{} m|#2
+"""
+"""Commands of packages that the reader of formulas does not know; a document that defines one itself uses its own.
+
+Each line is the names, the arguments as in ``\\NewDocumentCommand`` and the meaning; an indented one continues it.
+Arguments of a blueprint are data for Lean, and not text.
+"""
+_SYMBOLS = r"""
+vdot,dotproduct \cdot crossproduct,cp \times grad,gradient \nabla divergence \nabla\cdot curl \nabla\times laplacian
+\nabla^2 var,variation \delta tr,trace \operatorname{tr} Tr,Trace \operatorname{Tr} rank \operatorname{rank} erf
+\operatorname{erf} Res \operatorname{Res} pv,principalvalue \mathcal{P} qcomma ,\quad qif \quad\text{if}\quad qthen
+\quad\text{then}\quad qand \quad\text{and}\quad qor \quad\text{or}\quad qfor \quad\text{for}\quad qwhere
+\quad\text{where}\quad given \mid meter,metre m second s kilogram kg gram g ampere A kelvin K mole mol candela cd hertz
+Hz newton N pascal Pa joule J watt W coulomb C volt V ohm \Omega tesla T litre,liter l electronvolt eV
+celsius,degreeCelsius {}^{\circ}C percent \% kilo k mega M giga G centi c milli m micro \mu nano n per / squared ^2
+cubed ^3 coloneq \coloneqq
+"""
+"""Names and meanings of commands without arguments, in turn."""

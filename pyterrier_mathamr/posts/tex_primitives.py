@@ -1,45 +1,21 @@
 r"""The commands of TeX and LaTeX that take effect before anything is printed.
 
 Definitions (``\newcommand``, ``\def``, ``\NewDocumentCommand``, …), conditionals, names that are computed,
-environments, files, and material that is kept as source. Each is a function in `HANDLERS` that reads its arguments from
-the stack of inputs of an `Expander`; it returns ``False`` where they are missing, and the command is written as it is.
+environments, files, and material that is kept as source. Each is a function that registers itself in `HANDLERS` and
+reads its arguments from the stack of inputs of an `Expander`; it returns ``False`` where they are missing, and the
+command is written as it is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeAlias
 
 from .kept_source import hidden
 from .statements import kind_of
-from .tex_input import (
-    AT,
-    BLANKS,
-    ITSELF,
-    LONGEST_DELIMITED,
-    NAME,
-    NAME_AT,
-    STOP,
-    STOP_AT,
-    Cursor,
-    Definition,
-    Expanded,
-    Frame,
-)
-from .tex_macros import (
-    FALSE,
-    MISSING,
-    TRUE,
-    Environment,
-    Macro,
-    Parameter,
-    body_of,
-    counted,
-    delimited,
-    is_native,
-    parameters_of,
-)
+from .tex_input import AT, ITSELF, LONGEST_DELIMITED, NAME, NAME_AT, STOP, STOP_AT, Cursor, Definition, Expanded, Frame
+from .tex_macros import FALSE, MISSING, TRUE, Environment, Macro, Parameter, body_of, is_native, parameters_of
 
 if TYPE_CHECKING:
     from .tex_expansion import Expander
@@ -66,15 +42,7 @@ _CONDITIONALS = (
 _IFS = frozenset(_CONDITIONALS.split())
 _BRANCH = re.compile(r"\\(if[A-Za-z@]*|else|or|fi)(?![A-Za-z@])|\\.|%[^\n]*", re.DOTALL)
 
-_NEW = "newcommand renewcommand providecommand DeclareRobustCommand newrobustcmd DeclareDocumentMacro"
-_COMMANDS = frozenset(_NEW.split())
-_DOCUMENT_COMMANDS = frozenset(
-    f"{how}{what}DocumentCommand" for how in ("New", "Renew", "Provide", "Declare") for what in ("", "Expandable")
-)
-_DOCUMENT_ENVIRONMENTS = frozenset(f"{how}DocumentEnvironment" for how in ("New", "Renew", "Provide", "Declare"))
-_DEFS = frozenset(["def", "gdef", "edef", "xdef"])
-_PAIRED = {"DeclarePairedDelimiter": "", "DeclarePairedDelimiterX": "X", "DeclarePairedDelimiterXPP": "XPP"}
-_SETTINGS = {  # a brace or bracket for each argument; arguments in brackets are optional
+SETTINGS = {  # a brace or bracket for each argument; arguments in brackets are optional
     "documentclass": "[{[", "usepackage": "[{[", "RequirePackage": "[{[", "PassOptionsToPackage": "{{",
     "newtheorem": "{[{[", "theoremstyle": "{", "declaretheorem": "[{", "newtheoremstyle": "{{{{{{{{{",
     "newtcbtheorem": "[{{{{", "newmdtheoremenv": "[{[{[", "spnewtheorem": "{[{[{{", "newframedtheorem": "{[{[",
@@ -89,29 +57,60 @@ _SETTINGS = {  # a brace or bracket for each argument; arguments in brackets are
     "usetheme": "[{", "usecolortheme": "[{", "setbeamertemplate": "{[{", "DeclareFontFamily": "{{{",
     "DeclareFontShape": "{{{{{{", "DeclareSymbolFont": "{{{{{", "DeclareMathAlphabet": "{{{{{",
 }  # fmt: skip
-_PREFIXES = frozenset(["long", "global", "protected", "outer"])
 _MATH_ENVIRONMENT = re.compile(r"(?:equation|align|alignat|gather|multline|eqnarray|flalign|math|displaymath|dmath)\*?")
 _DROPPED = frozenset(["comment", "filecontents", "filecontents*"])
-_SOURCE_COMMANDS = {"ce": "m", "chemfig": "O{}m", "xymatrix": "", "lean": "m", "tikz": "o", "Axiom": "", "AxiomC": ""}
 _XYMATRIX = re.compile(r"\s*(?:@[^{}\s@]{0,20})*\s*")
-_INPUTS = {
-    "input": "m", "include": "m", "subfile": "m", "subfileinclude": "m", "import": "mm", "subimport": "mm",
-}  # fmt: skip
 _BARE_FILE = re.compile(r"\s*+([\w./-]{1,300})")
 _VERB = re.compile(r"\*?([^\w\s*])([^\n]{0,300}?)\1")
 _ADDRESS = re.compile(r"\s*+\{([^{}\n]*+)\}")
-_LINK = frozenset(["url", "href", "path", "nolinkurl"])
 _ENVIRONMENT = re.compile(r"[^\S\n]*+\{([^{}\n]{1,80})\}")
 
 _SPECIAL = "\\{}[]$&#%_^~`'\"-()"
 SHELTER = {ord(character): 0xE100 + ord(character) for character in _SPECIAL}
 """A private-use character for each character of code and addresses that means something else in LaTeX."""
+_LINE_END = re.compile(r"\\.|(?P<comment>%[^\n]*+(?:\n[^\S\n]*+)?)|(?<!\s)\s++", re.DOTALL)
+_IN_BRACKETS = Parameter("o", "[", "]", "")
+
+Handler: TypeAlias = "Callable[[Expander, str, Frame, int], bool]"
+"""Gets the expander, the command, the input that it is in, and where it begins there."""
+
+HANDLERS: dict[str, Handler] = {}
+DEFINING: set[str] = set()
+"""The commands that define or set something."""
 
 
-DEFINING = frozenset(
-    [*_SETTINGS, *_COMMANDS, *_DOCUMENT_COMMANDS, *_DOCUMENT_ENVIRONMENTS, *_DEFS, *_PAIRED, "let", "renewenvironment",
-     "newenvironment", "DeclareMathOperator", "newif"]
-)  # fmt: skip
+def _handles(*names: str) -> Callable[[Handler], Handler]:
+    """Register the handler of some commands."""
+
+    def register(handler: Handler) -> Handler:
+        HANDLERS.update(dict.fromkeys(names, handler))
+        return handler
+
+    return register
+
+
+def _defines(names: Iterable[str], spec: str) -> Callable[[Callable[..., bool | None]], Callable[..., bool | None]]:
+    """Register a definition by the arguments of some commands, of which ``c`` is a command's name.
+
+    The definition returns ``False`` if it refuses the arguments.
+    """
+    parameters = parameters_of(spec.replace("c", "m")) or ()
+
+    def register(define: Callable[..., bool | None]) -> Callable[..., bool | None]:
+        @_handles(*names)
+        def handler(tex: Expander, by: str, frame: Frame, start: int) -> bool:
+            cursor = Cursor(tex.frames)
+            values = tex.values(parameters, cursor)
+            if values is None:
+                return False
+            values = [_name(value) if kind == "c" else value for kind, value in zip(spec, values, strict=True)]
+            named = spec.find("c") < 0 or values[spec.find("c")]
+            return bool(named) and define(tex, by, *values) is not False and _defined(tex, by, cursor)
+
+        DEFINING.update(names)
+        return define
+
+    return register
 
 
 def _defined(
@@ -122,12 +121,9 @@ def _defined(
         cursor.take()
     out = tex.outs[-1]
     out.definitions.append(Definition(out.length, out.length + 1, by, starred, list(arguments)))
-    out.write(DEFINED, tex.frames[-1].place(tex.frames[-1].at), False)
+    out.write(DEFINED, tex.frames[-1].place(tex.frames[-1].at))
     tex.word = tex.is_global = False
     return True
-
-
-_LINE_END = re.compile(r"\\.|(?P<comment>%[^\n]*+(?:\n[^\S\n]*+)?)|(?<!\s)\s++", re.DOTALL)
 
 
 def _body(tex: Expander, text: str) -> tuple[str | int, ...]:
@@ -142,88 +138,87 @@ def _body(tex: Expander, text: str) -> tuple[str | int, ...]:
     return body_of(text)
 
 
-def _name(cursor: Cursor) -> str:
-    r"""Read the command that is defined, ``\a`` or ``{\a}``; empty if there is none."""
-    given = (cursor.argument() or "").strip()
-    name = NAME_AT.fullmatch(given)
+def _name(given: str | None) -> str:
+    r"""Return the name of a command, ``\a``; empty for anything else."""
+    name = NAME_AT.fullmatch((given or "").strip())
     return name[1].replace("@", AT) if name else ""
 
 
-def _optional(cursor: Cursor) -> str | None:
-    """Read an argument in brackets, if there is one."""
-    before = cursor.mark()
-    cursor.blanks()
-    found = cursor.between("[", "]")
-    if found is None:
-        cursor.reset(before)
-    return found
+def _counted(count: str, default: str) -> tuple[Parameter, ...]:
+    r"""Make the parameters of ``\newcommand``."""
+    number = int(count) if count.strip().isdigit() else 0
+    if default != MISSING and number:
+        return (Parameter("o", "[", "]", default), *[Parameter("m")] * (number - 1))
+    return (Parameter("m"),) * number
 
 
-def _star(cursor: Cursor) -> bool:
-    cursor.blanks()
-    return cursor.next("*")
+def _is_kept(tex: Expander, by: str, name: str) -> bool:
+    """Return whether a command stays as it is where it exists."""
+    return by.lower().startswith("provide") and (name in tex.macros or is_native(name))
 
 
+@_handles(*SETTINGS)
 def _setting(tex: Expander, by: str, frame: Frame, start: int) -> bool:
     cursor = Cursor(tex.frames)
     starred = cursor.next("*")
-    given: list[str] = []
-    for kind in _SETTINGS[by]:
-        value = _optional(cursor) if kind == "[" else cursor.argument()
-        if value is None and kind == "{":
-            return False
-        given.append(value or "")
-    _defined(tex, by, cursor, starred, given)
-    setting = tex.outs[-1].definitions[-1]
-    tex.theorems.add(theorem_of(setting))
+    values = tex.values((_IN_BRACKETS if kind == "[" else Parameter("m") for kind in SETTINGS[by]), cursor)
+    if values is None:
+        return False
+    _defined(tex, by, cursor, starred, values)
+    tex.theorems.add(theorem_of(tex.outs[-1].definitions[-1]))
     if by in ("usepackage", "RequirePackage", "documentclass") and tex.include:
         ending = ".cls" if by == "documentclass" else ".sty"
-        for name in reversed(given[1].split(",")):
+        for name in reversed(values[1].split(",")):
             _begin_file(tex, name.strip() + ending, style=True)
     return True
 
 
-def _newcommand(tex: Expander, by: str, frame: Frame, start: int) -> bool:
-    cursor = Cursor(tex.frames)
-    _star(cursor)
-    name = _name(cursor)
-    count = _optional(cursor)
-    default = _optional(cursor) if count is not None else None
-    body = cursor.argument()
-    if not name or body is None:
-        return False
-    if by != "providecommand" or not (name in tex.macros or is_native(name)):
-        number = int(count) if count and count.strip() in set("123456789") else 0
-        tex.define(name, Macro(counted(number, default), _body(tex, body)))
-    return _defined(tex, by, cursor)
+DEFINING.update(SETTINGS)
+_NEW_COMMANDS = "newcommand renewcommand providecommand DeclareRobustCommand newrobustcmd DeclareDocumentMacro"
 
 
+@_defines(_NEW_COMMANDS.split(), "scoom")
+def _newcommand(tex: Expander, by: str, star: str, name: str, count: str, default: str, body: str) -> None:
+    if not _is_kept(tex, by, name):
+        count = count if count.strip() in set("123456789") else ""
+        tex.define(name, Macro(_counted(count, default), _body(tex, body)))
+
+
+_HOW = ("New", "Renew", "Provide", "Declare")
+
+
+@_handles(*(commands := [f"{how}{what}DocumentCommand" for how in _HOW for what in ("", "Expandable")]))
 def _document_command(tex: Expander, by: str, frame: Frame, start: int) -> bool:
     cursor = Cursor(tex.frames)
-    name, spec, body = _name(cursor), cursor.argument(), cursor.argument()
+    name, spec, body = _name(cursor.argument()), cursor.argument(), cursor.argument()
     if not name or spec is None or body is None:
         return False
     parameters = parameters_of(spec)
     if parameters is None:
         _report(tex, rf"the arguments {spec!r} of \{name} are not understood", frame, start)
-    elif not by.startswith("Provide") or not (name in tex.macros or is_native(name)):
+    elif not _is_kept(tex, by, name):
         tex.define(name, Macro(parameters, _body(tex, body)))
     return _defined(tex, by, cursor)
 
 
+@_handles("def", "gdef", "edef", "xdef")
 def _def(tex: Expander, by: str, frame: Frame, start: int) -> bool:
     cursor = Cursor(tex.frames)
     cursor.blanks()
-    name = NAME_AT.fullmatch(cursor.token() or "")
+    name = _name(cursor.token())
     given = cursor.parameters() if name else None
     body = cursor.group() if given is not None else None
-    if name is None or given is None or body is None:
+    if given is None or body is None:
         return False
+    first, *delimiters = re.split(r"#[1-9]", given)
+    parameters = [Parameter("=", first)] if first.strip() else []
+    for delimiter in (text.removesuffix("#") for text in delimiters):
+        parameters.append(Parameter("u", delimiter) if delimiter.strip() else Parameter("m"))
     tex.is_global = tex.is_global or by[0] in "gx"
     if by in ("edef", "xdef") and tex.within < _DEEPEST_NAME:
         cursor.take()
         body = _now(tex, body)
-    tex.define(name[1].replace("@", AT), Macro(delimited(given), _body(tex, body)))
+    tex.define(name, Macro(tuple(parameters), _body(tex, body)))
     return _defined(tex, by, cursor if by not in ("edef", "xdef") else None)
 
 
@@ -231,22 +226,22 @@ def _now(tex: Expander, text: str) -> str:
     """Expand a text at once; names and the like."""
     if "\\" not in text:
         return text
-    found = tex.alone(Expanded("", text), text, 10 * LONGEST_DELIMITED)
-    tex.charge(len(found))
-    return found
+    expanded = tex.alone(Expanded("", text), text, 10 * LONGEST_DELIMITED)
+    tex.charge(len(expanded))
+    return expanded
 
 
+@_handles("let")
 def _let(tex: Expander, by: str, frame: Frame, start: int) -> bool:
     cursor = Cursor(tex.frames)
-    name = _name(cursor)
+    name = _name(cursor.argument())
     cursor.blanks()
     if cursor.next("="):
         cursor.next(" ")
     target = cursor.token()
     if not name or target is None:
         return False
-    used = NAME_AT.fullmatch(target)
-    other = used[1].replace("@", AT) if used else ""
+    other = _name(target)
     if name.startswith("if") and other in ("iftrue", "iffalse"):
         tex.flags[name] = other == "iftrue"
     elif other in ("undefined", f"{AT}undefined"):
@@ -259,27 +254,24 @@ def _let(tex: Expander, by: str, frame: Frame, start: int) -> bool:
     return _defined(tex, by, cursor)
 
 
-def _operator(tex: Expander, by: str, frame: Frame, start: int) -> bool:
-    cursor = Cursor(tex.frames)
-    star = "*" if _star(cursor) else ""
-    name, text = _name(cursor), cursor.argument()
-    if not name or text is None:
-        return False
-    tex.define(name, Macro((), (rf"\operatorname{star}{{{text}}}",)))
-    return _defined(tex, by, cursor)
+DEFINING.update(["def", "gdef", "edef", "xdef", "let", *commands])
 
 
-def _paired(tex: Expander, by: str, frame: Frame, start: int) -> bool:
-    cursor = Cursor(tex.frames)
-    name = _name(cursor)
-    count = (_optional(cursor) if _PAIRED[by] else "1") or "0"
-    parts = [cursor.argument() for _ in range({"": 2, "X": 3, "XPP": 5}[_PAIRED[by]])]
-    if not name or None in parts or not count.strip().isdigit():
+@_defines(["DeclareMathOperator"], "scm")
+def _operator(tex: Expander, by: str, star: str, name: str, text: str) -> None:
+    tex.define(name, Macro((), (rf"\operatorname{'*' if star == TRUE else ''}{{{text}}}",)))
+
+
+@_defines(["DeclarePairedDelimiter"], "cmm")
+@_defines(["DeclarePairedDelimiterX"], "commm")
+@_defines(["DeclarePairedDelimiterXPP"], "commmmm")
+def _paired(tex: Expander, by: str, name: str, *values: str) -> bool:
+    count, *parts = values if "X" in by else ("1", *values, "#1")
+    count = "0" if count in ("", MISSING) else count
+    if not count.strip().isdigit():
         return False
-    if _PAIRED[by] != "XPP":
-        parts = ["", *parts[:2], "", *(parts[2:] or ["#1"])]
-    before, left, right, after, body = parts
-    inside = re.sub(r"#([1-9])", lambda place: f"#{int(place[1]) + 2}", body or "")
+    before, left, right, after, body = parts if by.endswith("XPP") else ["", *parts[:2], "", parts[2]]
+    inside = re.sub(r"#([1-9])", lambda place: f"#{int(place[1]) + 2}", body)
 
     def written(opening: str, closing: str, middle: str) -> str:
         text = re.sub(r"\\delimsize(?![A-Za-z])\s*", lambda _: middle, inside)
@@ -290,46 +282,51 @@ def _paired(tex: Expander, by: str, frame: Frame, start: int) -> bool:
     choice = rf"\IfBooleanTF{{#1}}{{{starred}}}{{\IfNoValueTF{{#2}}{{{plain}}}{{{sized}}}}}"
     stars = (Parameter("s", "*", "", FALSE), Parameter("o", "[", "]"))
     tex.define(name, Macro(stars + (Parameter("m"),) * int(count), _body(tex, choice)))
-    return _defined(tex, by, cursor)
+    return True
 
 
-def _newif(tex: Expander, by: str, frame: Frame, start: int) -> bool:
-    cursor = Cursor(tex.frames)
-    name = _name(cursor)
+@_defines(["newif"], "c")
+def _newif(tex: Expander, by: str, name: str) -> bool:
     if not name.startswith("if"):
         return False
     tex.flags[name] = False
     tex.setters |= {f"{name[2:]}true": (name, True), f"{name[2:]}false": (name, False)}
-    return _defined(tex, by, cursor)
+    return True
 
 
-def _newenvironment(tex: Expander, by: str, frame: Frame, start: int) -> bool:
-    cursor = Cursor(tex.frames)
-    _star(cursor)
-    name, parameters = cursor.argument(), None
-    if "Document" in by:
-        spec = cursor.argument()
-        parameters = None if spec is None else parameters_of(spec)
-    else:
-        count = _optional(cursor) or "0"
-        default = _optional(cursor)
-        parameters = counted(int(count) if count.strip().isdigit() else 0, default)
-    begin, end = cursor.argument(), cursor.argument()
-    if not name or begin is None or end is None:
-        return False
-    inner = [found.strip() for found in re.findall(r"\\begin\s*\{([^{}]*)\}", begin)]
-    statement = kind_of(name) and not any(kind_of(found) or found in tex.theorems for found in inner)
-    if not tex.sources.isdisjoint(inner):
+@_defines(["newenvironment", "renewenvironment"], "smoomm")
+def _newenvironment(tex: Expander, by: str, star: str, name: str, count: str, default: str, *bodies: str) -> bool:
+    return _environment(tex, name, _counted(count, default), (), *bodies)
+
+
+@_defines([f"{how}DocumentEnvironment" for how in _HOW], "smmmm")
+def _document_environment(tex: Expander, by: str, star: str, name: str, spec: str, *bodies: str) -> bool:
+    parameters = parameters_of(spec)
+    return _environment(tex, name, parameters, parameters or (), *bodies)
+
+
+def _environment(
+    tex: Expander,
+    name: str,
+    parameters: tuple[Parameter, ...] | None,
+    at_end: tuple[Parameter, ...],
+    begin: str,
+    end: str,
+) -> bool:
+    """Define an environment, unless it is a statement or keeps source; its parameters may not be understood."""
+    inner = [other.strip() for other in re.findall(r"\\begin\s*\{([^{}]*)\}", begin)]
+    is_statement = kind_of(name) and not any(kind_of(other) or other in tex.theorems for other in inner)
+    if name and not tex.sources.isdisjoint(inner):
         tex.sources.add(name)
-    elif parameters is not None and not statement and name not in ("document", "document*"):
-        ending = Macro(parameters if "Document" in by else (), _body(tex, end))
-        tex.environments[name] = Environment(Macro(parameters, _body(tex, begin)), ending)
-    return _defined(tex, by, cursor)
+    elif name and parameters is not None and not is_statement and name not in ("document", "document*"):
+        tex.environments[name] = Environment(Macro(parameters, _body(tex, begin)), Macro(at_end, _body(tex, end)))
+    return bool(name)
 
 
+@_handles("long", "global", "protected", "outer")
 def _prefix(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     tex.is_global = tex.is_global or name == "global"
-    skip_blanks(frame)
+    frame.skip_blanks()
     return True
 
 
@@ -337,12 +334,7 @@ def _report(tex: Expander, what: str, frame: Frame, start: int) -> None:
     tex.outs[-1].problems.setdefault(what.replace(AT, "@"), frame.place(start))
 
 
-def skip_blanks(frame: Frame) -> None:
-    """Skip blanks after a command."""
-    match = BLANKS.match(frame.text, frame.at)
-    frame.at = match.end() if match else frame.at
-
-
+@_handles(*_IFS)
 def _if(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     decided = _decided(tex, name, frame)
     if decided is None:
@@ -356,51 +348,43 @@ def _if(tex: Expander, name: str, frame: Frame, start: int) -> bool:
 
 def _decided(tex: Expander, name: str, frame: Frame) -> bool | None:
     """Decide a conditional, and go over what it compares; ``None`` if it cannot be decided."""
-    skip_blanks(frame)
+    frame.skip_blanks()
     if name in ("iftrue", "iffalse"):
         return name == "iftrue"
     if name in tex.flags:
         return tex.flags[name]
     if name == "ifmmode":
         return tex.math
-    cursor = Cursor(tex.frames)
     if condition := _CONDITIONS.get(name):
         compared = condition.match(frame.text, frame.at)
         if compared is None:
             return None
         frame.at = compared.end()
-        if name == "ifnum":
-            return _compared(compared[1].strip(), compared[2], compared[3].strip())
-        number = compared[0].strip()
-        return int(number) % 2 == 1 if name == "ifodd" and number.lstrip("-").isdigit() else None
+        try:
+            if name == "ifnum":
+                left, right = int(compared[1]), int(compared[3])
+                return {"<": left < right, "=": left == right, ">": left > right}[compared[2]]
+            return int(compared[0]) % 2 == 1 if name == "ifodd" else None
+        except ValueError:
+            return None
+    cursor = Cursor(tex.frames)
     if name == "ifdefined":
-        token = NAME_AT.fullmatch(cursor.token() or "")
+        command = _name(cursor.token())
         cursor.take()
-        return _is_defined(tex, token[1].replace("@", AT)) if token else None
+        return _is_defined(tex, command) if command else None
     if name == "ifcsname":
         text = cursor.until(r"\endcsname")
         cursor.take()
         return None if text is None else _is_defined(tex, text)
-    if name in ("if", "ifx", "ifcat"):
-        one, two = cursor.any_token(), cursor.any_token()
-        if one is None or two is None:
-            return None
-        cursor.take()
-        return _same(tex, one, two, name)
-    return None
-
-
-def _is_defined(tex: Expander, name: str) -> bool | None:
-    """Return whether a command is defined; not known of one that a package may define."""
-    return True if name in tex.macros or name in tex.flags or is_native(name) else None
-
-
-def _same(tex: Expander, one: str, two: str, name: str) -> bool | None:
-    """Compare two tokens, as far as their meanings are known."""
-    meanings: list[object] = []
+    if name not in ("if", "ifx", "ifcat"):
+        return None
+    one, two = cursor.any_token(), cursor.any_token()
+    if one is None or two is None:
+        return None
+    cursor.take()
+    meanings: list[object] = []  # of the tokens, as far as they are known
     for token in (one, two):
-        found = NAME_AT.fullmatch(token)
-        command = found[1].replace("@", AT) if found else ""
+        command = _name(token)
         if command in ("undefined", f"{AT}undefined"):
             meanings.append("undefined")
         elif command in ("empty", f"{AT}empty"):
@@ -409,30 +393,34 @@ def _same(tex: Expander, one: str, two: str, name: str) -> bool | None:
             meanings.append(tex.macros.get(command, token))
     if meanings[0] == meanings[1]:
         return True
-    unknown = [of for of in meanings if isinstance(of, str) and of[:1] == "\\" and not is_native(of[1:])]
-    if unknown or (name != "ifx" and any(not isinstance(of, str) or of[:1] == "\\" for of in meanings)):
+    commands = [token for token in meanings if isinstance(token, str) and token[:1] == "\\"]
+    has_macro = not all(isinstance(meaning, str) for meaning in meanings)
+    if not all(is_native(token[1:]) for token in commands) or (name != "ifx" and (has_macro or commands)):
         return None
     return None if name == "ifcat" else False
 
 
+def _is_defined(tex: Expander, name: str) -> bool | None:
+    """Return whether a command is defined; not known of one that a package may define."""
+    return True if name in tex.macros or name in tex.flags or is_native(name) else None
+
+
 def _skip_branch(tex: Expander, to_else: bool) -> bool:
     r"""Go to the end of a branch that is not taken: after its ``\else`` or ``\fi``; ``False`` if it has none."""
-    depth, i = 0, len(tex.frames) - 1
-    while i >= 0:
+    depth = 0
+    for i in reversed(range(len(tex.frames))):
         frame = tex.frames[i]
         if frame.file is not None and "fi" in tex.unended:
             return False
-        for found in _BRANCH.finditer(frame.text, frame.at):
-            name = (found[1] or "").replace("@", AT)
-            if not name:
-                continue
+        for command in _BRANCH.finditer(frame.text, frame.at):
+            name = (command[1] or "").replace("@", AT)
             if name == "fi" and depth:
                 depth -= 1
             elif name == "fi" or (name == "else" and to_else and not depth):
                 for inner in tex.frames[i + 1 :]:
                     inner.at = len(inner.text)
-                frame.at = found.end()
-                skip_blanks(frame)
+                frame.at = command.end()
+                frame.skip_blanks()
                 if name == "fi":
                     tex.branches.pop()
                 return True
@@ -440,39 +428,40 @@ def _skip_branch(tex: Expander, to_else: bool) -> bool:
                 depth += 1
         if frame.file is not None:
             break
-        i -= 1
     tex.unended.add("fi")
     return False
 
 
+@_handles("else", "or")
 def _else(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     if name == "or" and not tex.branches:
         return False
     if tex.branches and tex.branches[-1]:
         return _skip_branch(tex, to_else=False)
-    skip_blanks(frame)
+    frame.skip_blanks()
     return True
 
 
+@_handles("fi")
 def _fi(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     if tex.branches:
         tex.branches.pop()
-    skip_blanks(frame)
+    frame.skip_blanks()
     return True
 
 
 def _choose(tex: Expander, cursor: Cursor, frame: Frame, decided: bool | None, branches: str = "TF") -> bool:
     """Read the branch that is taken of those that follow in braces."""
-    given = [cursor.argument() for _ in branches]
-    if None in given:
+    texts = {branch: cursor.argument() for branch in branches}
+    if None in texts.values():
         return False
     cursor.take()
-    texts = dict(zip(branches, given, strict=True))
     taken = texts.values() if decided is None else [texts.get("T" if decided else "F", "")]
     tex.push("".join(text or "" for text in taken), frame)
     return True
 
 
+@_handles(*(f"If{what}{branch}" for what in ("NoValue", "Value", "Boolean", "Blank") for branch in ("TF", "T", "F")))
 def _ifvalue(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     cursor = Cursor(tex.frames)
     value = cursor.argument()
@@ -485,6 +474,7 @@ def _ifvalue(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     return _choose(tex, cursor, frame, decided, name[-2:] if name.endswith("TF") else name[-1])
 
 
+@_handles("ifthenelse")
 def _ifthenelse(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     cursor = Cursor(tex.frames)
     test = cursor.argument()
@@ -500,6 +490,7 @@ def _ifthenelse(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     return _choose(tex, cursor, frame, decided)
 
 
+@_handles(f"{AT}ifstar", f"{AT}ifnextchar")
 def _ifnext(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     cursor = Cursor(tex.frames)
     sign = "*" if name.endswith("star") else cursor.any_token()
@@ -516,12 +507,14 @@ def _ifnext(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     return True
 
 
+@_handles(f"{AT}ifundefined")
 def _ifundefined(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     cursor = Cursor(tex.frames)
     command = cursor.argument()
     return command is not None and _choose(tex, cursor, frame, not _is_defined(tex, command))
 
 
+@_handles("csname")
 def _csname(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     cursor = Cursor(tex.frames)
     text = cursor.until(r"\endcsname")
@@ -534,6 +527,7 @@ def _csname(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     return True
 
 
+@_handles("expandafter")
 def _expandafter(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     cursor = Cursor(tex.frames)
     cursor.blanks()
@@ -553,10 +547,12 @@ def _expandafter(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     return True
 
 
+@_handles("noexpand")
 def _nothing(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     return True
 
 
+@_handles("xspace")
 def _xspace(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     cursor = Cursor(tex.frames)
     if cursor.more() and cursor.frame.text[cursor.at] not in " \n\t.,'/?;:!~-)]}{\\":
@@ -564,15 +560,17 @@ def _xspace(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     return True
 
 
+@_handles("makeatletter", "makeatother")
 def _letters(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     for each in tex.frames:
         if each.file is tex.outs[-1]:
             each.letters = STOP_AT if name == "makeatletter" else STOP
     frame.letters = STOP_AT if name == "makeatletter" else STOP
-    skip_blanks(frame)
+    frame.skip_blanks()
     return True
 
 
+@_handles("begingroup", "bgroup", "endgroup", "egroup")
 def _edge(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     if name.startswith("b"):
         tex.open_group("group")
@@ -580,69 +578,68 @@ def _edge(tex: Expander, name: str, frame: Frame, start: int) -> bool:
         tex.close("group")
     if name in ("bgroup", "egroup"):
         tex.write("{" if name == "bgroup" else "}", frame.place(start))
-    skip_blanks(frame)
+    frame.skip_blanks()
     return True
 
 
+@_handles("begin")
 def _begin(tex: Expander, by: str, frame: Frame, start: int) -> bool:
-    found = _ENVIRONMENT.match(frame.text, frame.at)
-    name = found[1].strip() if found else ""
-    if found is None:
+    given = _ENVIRONMENT.match(frame.text, frame.at)
+    if given is None:
         return False
-    if name in tex.sources or name in _DROPPED or (name == "algorithm" and _is_program(frame)):
-        return _kept(tex, name, frame, start)
-    own = tex.environments.get(name)
-    if own is None or frame.depth >= DEEPEST:
+    name = given[1].strip()
+    is_source = name in tex.sources or name in _DROPPED
+    if name == "algorithm":  # a program, unless it holds one
+        end = frame.text.find(r"\end{algorithm}", frame.at, frame.at + LONGEST_DELIMITED)
+        is_source = is_source or (end >= 0 and frame.text.find(r"\begin{algorithmic}", frame.at, end) < 0)
+    if is_source:
+        closer = rf"\end{{{name}}}"
+        end = -1 if name in tex.unended else frame.text.find(closer, frame.at)
+        if end < 0:
+            tex.unended.add(name)
+            return False
+        frame.at = end + len(closer)
+        text = "\n\n" if name in _DROPPED else hidden(frame.text[start : frame.at])
+        tex.write(text, frame.place(start), frame.file is not None and name not in _DROPPED)
+        return True
+    environment = tex.environments.get(name)
+    if environment is None or frame.depth >= DEEPEST:
         tex.open_group(name)
         tex.math = tex.math or bool(_MATH_ENVIRONMENT.fullmatch(name))
         return False
-    frame.at = found.end()
+    begun, frame.at = frame.at, given.end()
     cursor = Cursor(tex.frames)
-    values = tex.values(own.begin.parameters, cursor)
+    values = tex.values(environment.begin.parameters, cursor)
     if values is None:
-        frame.at = start + len(r"\begin")
+        frame.at = begun
         return False
     cursor.take()
-    end = own.end.filled(values)
-    tex.open_group("own", f"{name}\n{end}")
-    tex.push(own.begin.filled(values), frame)
+    tex.open_group("own", f"{name}\n{environment.end.filled(values)}")
+    tex.push(environment.begin.filled(values), frame)
     return True
 
 
+@_handles("end")
 def _finish(tex: Expander, by: str, frame: Frame, start: int) -> bool:
-    found = _ENVIRONMENT.match(frame.text, frame.at)
-    if found is None:
+    given = _ENVIRONMENT.match(frame.text, frame.at)
+    if given is None:
         return False
-    name = found[1].strip()
+    name = given[1].strip()
     if name not in tex.environments:
         tex.close(name)
         return False
     group = next((group for group in reversed(tex.groups[-50:]) if group.end.partition("\n")[0] == name), None)
     if group is None:
         return False
-    frame.at = found.end()
+    frame.at = given.end()
     tex.push(group.end.partition("\n")[2] + "\\" + END, frame)
     return True
 
 
-def _is_program(frame: Frame) -> bool:
-    end = frame.text.find(r"\end{algorithm}", frame.at, frame.at + LONGEST_DELIMITED)
-    return end >= 0 and frame.text.find(r"\begin{algorithmic}", frame.at, end) < 0
+_SOURCE_COMMANDS = {"ce": "m", "chemfig": "O{}m", "xymatrix": "", "lean": "m", "tikz": "o", "Axiom": "", "AxiomC": ""}
 
 
-def _kept(tex: Expander, name: str, frame: Frame, start: int) -> bool:
-    """Keep an environment as source."""
-    closer = rf"\end{{{name}}}"
-    end = -1 if name in tex.unended else frame.text.find(closer, frame.at)
-    if end < 0:
-        tex.unended.add(name)
-        return False
-    frame.at = end + len(closer)
-    text = "\n\n" if name in _DROPPED else hidden(frame.text[start : frame.at])
-    tex.write(text, frame.place(start), frame.file is not None and name not in _DROPPED)
-    return True
-
-
+@_handles(*_SOURCE_COMMANDS)
 def _source_command(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     """Keep a command and its arguments as source."""
     if name in ("Axiom", "AxiomC"):
@@ -671,6 +668,7 @@ def _source_command(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     return True
 
 
+@_handles("verb")
 def _verb(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     code = _VERB.match(frame.text, frame.at)
     if code is None:
@@ -681,6 +679,7 @@ def _verb(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     return True
 
 
+@_handles("url", "href", "path", "nolinkurl")
 def _link(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     address = _ADDRESS.match(frame.text, frame.at)
     if address is None:
@@ -690,13 +689,17 @@ def _link(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     return True
 
 
+_INPUTS = {"input": 1, "include": 1, "subfile": 1, "subfileinclude": 1, "import": 2, "subimport": 2}  # arguments
+
+
+@_handles(*_INPUTS)
 def _input(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     if tex.include is None:
         return False
     cursor = Cursor(tex.frames)
     cursor.next("*")
     bare = _BARE_FILE.match(frame.text, frame.at) if name == "input" else None
-    given = [bare[1]] if bare else [cursor.argument() for _ in _INPUTS[name]]
+    given = [bare[1]] if bare else [cursor.argument() for _ in range(_INPUTS[name])]
     if None in given:
         return False
     if bare:
@@ -720,17 +723,10 @@ def _begin_file(tex: Expander, target: str, *, style: bool = False) -> tuple[str
     return name, problem
 
 
+@_handles("endinput")
 def _endinput(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     frame.at = len(frame.text)
     return True
-
-
-def _compared(one: str, sign: str, two: str) -> bool | None:
-    try:
-        left, right = int(one), int(two)
-    except ValueError:
-        return None
-    return {"<": left < right, "=": left == right, ">": left > right}[sign]
 
 
 def theorem_of(setting: Definition) -> str:
@@ -739,22 +735,3 @@ def theorem_of(setting: Definition) -> str:
         return ""
     first = setting.arguments[setting.by in ("declaretheorem", "newtcbtheorem", "newmdtheoremenv")]
     return first.split(",")[0].strip()
-
-
-HANDLERS: Mapping[str, Callable[[Expander, str, Frame, int], bool]] = {
-    **dict.fromkeys(_SETTINGS, _setting), **dict.fromkeys(_COMMANDS, _newcommand),
-    **dict.fromkeys(_DOCUMENT_COMMANDS, _document_command), **dict.fromkeys(_DEFS, _def),
-    **dict.fromkeys(_DOCUMENT_ENVIRONMENTS, _newenvironment), **dict.fromkeys(_PAIRED, _paired),
-    "newenvironment": _newenvironment, "renewenvironment": _newenvironment, "let": _let,
-    "DeclareMathOperator": _operator, "newif": _newif, **dict.fromkeys(_PREFIXES, _prefix),
-    **dict.fromkeys(_IFS, _if), "else": _else, "or": _else, "fi": _fi,
-    "ifthenelse": _ifthenelse, "csname": _csname, "expandafter": _expandafter,
-    "begin": _begin, "end": _finish, "verb": _verb, **dict.fromkeys(_LINK, _link),
-    **dict.fromkeys(_SOURCE_COMMANDS, _source_command), **dict.fromkeys(_INPUTS, _input),
-    "makeatletter": _letters, "makeatother": _letters, "endinput": _endinput,
-    "begingroup": _edge, "bgroup": _edge, "endgroup": _edge, "egroup": _edge,
-    "xspace": _xspace, "noexpand": _nothing,
-    f"{AT}ifstar": _ifnext, f"{AT}ifnextchar": _ifnext, f"{AT}ifundefined": _ifundefined,
-    **{f"If{what}{branch}": _ifvalue for what in ("NoValue", "Value", "Boolean", "Blank")
-       for branch in ("TF", "T", "F")},
-}  # fmt: skip
