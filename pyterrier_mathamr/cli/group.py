@@ -12,7 +12,6 @@ Every job can be killed at any instant, so ending early loses nothing.
 
 from __future__ import annotations
 
-import atexit
 import os
 import shlex
 import signal
@@ -28,6 +27,7 @@ import click
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError, MathAMRWarning, is_refusal
 from pyterrier_mathamr._common.ids import visible
+from pyterrier_mathamr._common.private import run_exit_functions
 from pyterrier_mathamr._common.running.variables import wait_passively
 
 _COMMAND = f"{__name__}.command"
@@ -195,7 +195,7 @@ class Interruptible:
     def leave(self, code: int) -> None:
         """End the process, where it ends with the command, without the seconds of Python's own shutdown."""
         if self._to_the_end and self._pipe:
-            atexit._run_exitfuncs()
+            run_exit_functions()
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning, listed, require
 from pyterrier_mathamr._common.feedback import ignored_warnings
 from pyterrier_mathamr._common.ids import visible
+from pyterrier_mathamr._common.private import lowlevel_server
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.posts import Document, Origin, plain_text, post_from_html
 from pyterrier_mathamr.store import StoreError, UnavailableError, UnknownIdError
@@ -436,7 +437,7 @@ async def _serve(server: "MCPServer[Any]") -> None:
     from mcp.server.stdio import stdio_server
     from mcp.shared.message import SessionMessage
 
-    lowlevel = server._lowlevel_server
+    lowlevel = lowlevel_server(server)
     async with stdio_server() as (received, replies), anyio.create_task_group() as tasks:
         send, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
 

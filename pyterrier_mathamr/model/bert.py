@@ -27,6 +27,7 @@ import torch.nn.functional as F  # noqa: N812 - the name torch's own documentati
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
+from pyterrier_mathamr._common.private import int8_product
 from pyterrier_mathamr._common.running.resources import keep_freed_memory
 
 from .batching import cpu_has, has_bfloat16
@@ -125,11 +126,6 @@ class Bert(nn.Module):
         return x
 
 
-def _int_mm(left: Tensor, right: Tensor) -> Tensor:
-    """Multiply int8 matrices to int32 by a private function of torch, the same in 2.6 and 2.13."""
-    return torch._int_mm(left, right)
-
-
 class Int8Linear(nn.Module):
     """A linear map whose product is one of int8 matrices, with a scale for each row of both."""
 
@@ -145,7 +141,7 @@ class Int8Linear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         rows = x.reshape(-1, x.size(-1))
         step = rows.abs().amax(1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny) / 127
-        product = _int_mm((rows / step).round_().to(torch.int8), self.codes).float()
+        product = int8_product((rows / step).round_().to(torch.int8), self.codes).float()
         out: Tensor = product.mul_(step).mul_(self.scale).add_(self.bias).view(*x.shape[:-1], -1)
         return out
 
@@ -217,7 +213,7 @@ def int8_linear() -> type[Int8Linear | Int7Linear] | None:
     """Choose the product of int8 matrices that is faster than float32 on this processor and, tested once, exact."""
     if cpu_has("avx512_vnni", "avx_vnni") and _is_exact(Int8Linear):
         return Int8Linear
-    # without VNNI torch._int_mm is a plain loop, which takes 28 times as long as float32
+    # without VNNI torch's int8 product is a plain loop, which takes 28 times as long as float32
     return Int7Linear if cpu_has("avx2") and _is_exact(Int7Linear) else None
 
 

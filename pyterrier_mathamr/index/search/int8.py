@@ -13,7 +13,7 @@ Rows that are stored as int8 have a scale ``r`` each, ``x = r c``, and only the 
 Rows that are stored as int4 are the same, but each ``c`` is a multiple of 16. They are unpacked to int8, a block at a
 time.
 
-Codes are multiplied block by block, by a private function of torch (``_int_mm``) that is tested before it is used::
+Codes are multiplied block by block, by a private function of torch that is tested before it is used::
 
     [D * n, d] @ [d, T]  ->  [D * n, T]  --max over n-->  [D, T]  --factors of each query's rows-->  [queries, D]
 
@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pyterrier_mathamr._common.private import int8_product
 from pyterrier_mathamr._common.running.resources import one_torch_thread
 from pyterrier_mathamr._common.running.shared import shared
 from pyterrier_mathamr.index.backend import (
@@ -175,10 +176,7 @@ def usable(dimensions: int) -> bool:
         import torch
 
         def multiply(left: Tensor, right: Tensor) -> Tensor:
-            product: Tensor = torch._int_mm(
-                left, right, out=torch.empty((len(left), right.shape[1]), dtype=torch.int32)
-            )
-            return product
+            return int8_product(left, right, out=torch.empty((len(left), right.shape[1]), dtype=torch.int32))
 
         sizes = (1, 7, BLOCK_ROWS), (16, 32, _COLUMNS)
         if not all(_right(multiply, width, "cpu", *sizes) for width in (dimensions, 2 * dimensions)):
@@ -187,7 +185,7 @@ def usable(dimensions: int) -> bool:
         left, right = torch.from_numpy(codes), torch.from_numpy(query).T[:, :16]
         numbers, asked = codes.astype(np.float32), query[:16].T.astype(np.float32)
         with exactly():
-            return _seconds(lambda: torch._int_mm(left, right)) < _seconds(lambda: numbers @ asked)
+            return _seconds(lambda: int8_product(left, right)) < _seconds(lambda: numbers @ asked)
     except (ImportError, AttributeError, RuntimeError, NotImplementedError, TypeError):
         return False
 
@@ -204,8 +202,8 @@ def two_rows_pay(dimensions: int) -> bool:
     pairs, twice = left.view(-1, 2 * dimensions), torch.from_numpy(np.kron(np.eye(2, dtype=np.int8), query[:16])).T
     out = torch.empty((len(codes), 16), dtype=torch.int32)
     with exactly():
-        single = _seconds(lambda: torch._int_mm(left, right, out=out))
-        return _seconds(lambda: torch._int_mm(pairs, twice, out=out.view(-1, 32))) < single
+        single = _seconds(lambda: int8_product(left, right, out=out))
+        return _seconds(lambda: int8_product(pairs, twice, out=out.view(-1, 32))) < single
 
 
 @lru_cache(maxsize=16)
@@ -214,8 +212,8 @@ def product_on(device: str, dimensions: int) -> Callable[[Tensor, Tensor], Tenso
     import torch
 
     try:
-        if _right(torch._int_mm, dimensions, device, (17, BLOCK_ROWS), (16, _COLUMNS)):
-            return torch._int_mm
+        if _right(int8_product, dimensions, device, (17, BLOCK_ROWS), (16, _COLUMNS)):
+            return int8_product
     except (AttributeError, RuntimeError, NotImplementedError):
         pass
     exact = torch.float32 if dimensions * 127 * 127 < _EXACT else torch.float64
@@ -405,7 +403,7 @@ class CodeScan:
         for (some, into), at in zip(parts, range(0, len(best), block), strict=True):
             if len(into) < block:
                 out, products = out[: len(some)], products[: len(into)]
-            torch._int_mm(_unpacked(some), asked, out=out)
+            int8_product(_unpacked(some), asked, out=out)
             scaled = self._scaled(products.view(-1, self.columns), row + at * length).view_as(products)
             self._reduce(scaled, into, None if last_products is None else last_products[at : at + block])
 
@@ -419,13 +417,11 @@ class CodeScan:
 
     def _products(self, start: int, end: int) -> Tensor:
         """Multiply some rows of codes with all columns: ``[end - start, T]``."""
-        import torch
-
         if self.product is not None:  # at least 17 rows; those after the last are dropped
             products = self.product(self.codes[start : max(end, start + _ALIGNED + 1)], self.asked)[: end - start]
         else:
             products = self.memory.take("products", end - start, self.columns)
-            torch._int_mm(_unpacked(self.codes[start:end]), self.asked, out=products)
+            int8_product(_unpacked(self.codes[start:end]), self.asked, out=products)
         return self._scaled(products, start)
 
     def _scaled(self, products: Tensor, start: int) -> Tensor:
