@@ -34,7 +34,7 @@ from .rows import MATHAMR_ROW, MINI_LM, SINGLE_ROW, TOKEN_ROW
 
 if TYPE_CHECKING:
     from mathamr_systems.marf import MaRF, MaRFIndex
-    from mathamr_systems.marf.context import Formula, MaRFPost
+    from mathamr_systems.marf.network import Formula, MaRFPost
 
 
 LEAST_VOTES = 6

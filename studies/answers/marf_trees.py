@@ -15,8 +15,7 @@ from torch import Tensor
 from mathamr_systems import InOut
 from mathamr_systems.language_models import Precision
 from mathamr_systems.marf import MaRF
-from mathamr_systems.marf.context import Formula, MaRFPost, formula_tokens
-from mathamr_systems.marf.network import padded
+from mathamr_systems.marf.network import Formula, MaRFPost, formula_tokens, padded
 from pyterrier_mathamr.formula import trees_from_latex
 from pyterrier_mathamr.posts import MathPost
 

@@ -26,9 +26,7 @@ import pyterrier as pt
 from mathamr_systems import FormulaAnswers, MathSEScore, RankingSVM, TimesQQ, TwoStepFeatures
 from mathamr_systems.experiments.systems import DEPTH, AnswerParts, AnswerSystem
 from mathamr_systems.two_step import FitOptions, linearise
-from mathamr_systems.two_step.qasim import TARGETS, QASim
-from mathamr_systems.two_step.qqsim import QQSim
-from mathamr_systems.two_step.texts import Form, View
+from mathamr_systems.two_step.similarity import TARGETS, Form, QASim, QQSim, View
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr.arqmath import Link, known_item_split, read_training_pairs

@@ -18,8 +18,7 @@ import pyterrier as pt
 
 from mathamr_systems.experiments.systems import AnswerParts
 from mathamr_systems.two_step import QQSim
-from mathamr_systems.two_step.qasim import Example, split_folds
-from mathamr_systems.two_step.texts import Form, View
+from mathamr_systems.two_step.similarity import Example, Form, View, split_folds
 from pyterrier_mathamr.arqmath import known_item_split
 from pyterrier_mathamr.fusion import ModifiedRRF
 from pyterrier_mathamr.sparse import BM25Index

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from approach0_plain import PlainScorer
 
+from mathamr_systems.approach0.index import Constants, PathSearch, score_expressions
 from mathamr_systems.approach0.path_lists import PathLists, indexed_paths, path_query
-from mathamr_systems.approach0.search import Constants, PathSearch, score_expressions
 from mathamr_systems.approach0.tree import OperatorTree, canonical_tree, formula_paths
 from pyterrier_mathamr.formula import FormulaPair, trees_from_latex
 

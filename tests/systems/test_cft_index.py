@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from mathamr_systems import FormulaTrees, SystemsError, TangentCFT
-from mathamr_systems.tangent_cft.vectors import KEPT, cosines, quantized, squares
+from mathamr_systems.tangent_cft.index import KEPT, cosines, quantized, squares
 from mathamr_systems.tangent_cft.word_vectors import REPRESENTATIONS, Characters, WordVectors
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.formula import FormulaPair, trees_from_latex

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mathamr_systems.two_step.texts import linearise
+from mathamr_systems.two_step.similarity import linearise
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.amr import AmrGraph
 from pyterrier_mathamr.graph import MathAMRGraph

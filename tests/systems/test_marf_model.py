@@ -11,7 +11,7 @@ from tiny_models import tiny_bert, tiny_qwen3
 from transformers import AutoModel, AutoTokenizer
 
 from mathamr_systems import ColBERT, ColBERTOptions, MaRF, MaRFIndex
-from mathamr_systems.marf.context import FormulaTokens, MaRFPost, formula_tokens
+from mathamr_systems.marf.network import FormulaTokens, MaRFPost, formula_tokens
 from pyterrier_mathamr import MathAMRIndex
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError

@@ -11,9 +11,8 @@ from ir_measures import RR, nDCG
 from tiny_models import tiny_bert
 
 from mathamr_systems import FitOptions, FormulaContexts, MathAMRSentenceBERT, judged_triples, linearise
-from mathamr_systems.mathamr_sbert.contexts import without_stops
-from mathamr_systems.mathamr_sbert.model import TripleLosses
-from mathamr_systems.two_step.qasim import Example, split_folds
+from mathamr_systems.mathamr_sbert import TripleLosses, without_stops
+from mathamr_systems.two_step.similarity import Example, split_folds
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.fusion import ModifiedRRF
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph

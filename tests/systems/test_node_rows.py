@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from mathamr_systems.in_out import node_rows
-from mathamr_systems.in_out.index import combined, parts, ranks
-from mathamr_systems.in_out.node_rows import NodeRows, on_grid
+from mathamr_systems.in_out import index as node_rows
+from mathamr_systems.in_out.index import NodeRows, combined, on_grid, parts, ranks
 
 
 def vectors(*rows: tuple[float, ...]) -> np.ndarray:

@@ -14,7 +14,7 @@ from tiny_models import tiny_bert
 
 from mathamr_systems import FitOptions, QASim, QQSim
 from mathamr_systems.two_step.networks import PairLosses, random_batches
-from mathamr_systems.two_step.qasim import TARGETS, Example, split_folds
+from mathamr_systems.two_step.similarity import TARGETS, Example, split_folds
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.fusion import ModifiedRRF

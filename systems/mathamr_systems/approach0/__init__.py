@@ -4,7 +4,7 @@
 
     operator tree ── tree ──▶ canonical form, leaf-root paths ── path_lists ──▶ lists of paths on disk
                                           │                                          │
-    query's formula ──────────────────────┴── search: bounds, exact scores ──────────┴──▶ index: ranking
+    query's formula ──────────────────────┴── index: bounds, exact scores ───────────┴──▶ ranking
 """
 
 from __future__ import annotations

@@ -31,9 +31,8 @@ from pyterrier_mathamr.index.search.queries import QueryBatch, need_values, quer
 from pyterrier_mathamr.index.transformers import IndexRetriever, IndexTransformer, MaxSimScorer, Strategy
 from pyterrier_mathamr.store import Mode, UnknownIdError, ranges
 
-from .context import Formula
 from .model import FORMULAS, MaRF, view_parts, view_scores
-from .network import View
+from .network import Formula, View
 
 MOST_ROWS = 15_000_000
 """Rows that a retriever scans for each query, such as 20,000 documents with six views of 128 tokens have."""

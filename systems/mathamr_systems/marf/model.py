@@ -47,8 +47,21 @@ from pyterrier_mathamr.model.weights import pack_weights, read_weights
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import new_folder, signed
 
-from .context import UNKNOWN, ContextEncoder, Formula, FormulaTokens, MaRFConfig, MaRFPost, formula_tokens
-from .network import MaRFNetwork, View, formula_rows, fused_rows, padded, set_maps
+from .network import (
+    UNKNOWN,
+    ContextEncoder,
+    Formula,
+    FormulaTokens,
+    MaRFConfig,
+    MaRFNetwork,
+    MaRFPost,
+    View,
+    formula_rows,
+    formula_tokens,
+    fused_rows,
+    padded,
+    set_maps,
+)
 from .training import MaRFRun, MaRFStep, MaRFTraining
 
 Preset = Literal["published", "mini"]

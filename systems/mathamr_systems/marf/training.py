@@ -36,8 +36,7 @@ from pyterrier_mathamr.model.losses import info_nce, normalise
 from pyterrier_mathamr.model.pairs import Pair, PairAnswers
 from pyterrier_mathamr.posts import MathPost
 
-from .context import MIN_TOKENS, Formula
-from .network import padded
+from .network import MIN_TOKENS, Formula, padded
 
 if TYPE_CHECKING:
     from .model import MaRF

@@ -1,9 +1,15 @@
-"""QASim: how well an answer fits a question, by a language model that reads both; and its scorer."""
+"""QQSim, how similar two questions are, and QASim, how well an answer fits a question, by language models.
+
+::
+
+    raw        title, body       formulas as $latex$
+    mathamr    graph             its labels, linearized
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -18,26 +24,261 @@ from torch import Tensor
 from mathamr_systems.language_models import mixed
 from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import empty_output, first_values, ordered_by_score
+from pyterrier_mathamr._common.frames import empty_output, first_values, is_missing, ordered_by_score
 from pyterrier_mathamr._common.parameters import at_least, method, one_of
 from pyterrier_mathamr._common.running.resources import seeded
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
+from pyterrier_mathamr.graph import MathAMRGraph
+from pyterrier_mathamr.graph.structure import placeholder_number
 from pyterrier_mathamr.model.encoder.batching import batches_by_size
 from pyterrier_mathamr.model.errors import TrainingError
+from pyterrier_mathamr.model.transformers import Side
+from pyterrier_mathamr.posts import MathPost, plain_text, post_from_any, post_from_html
+from pyterrier_mathamr.posts.reading import check_topic, is_blank, text_of
 from pyterrier_mathamr.posts.topics import TOPIC_FORMS, distinct_queries
 
 from .networks import (
+    BiEncoder,
     Epoch,
     FitOptions,
     InMixedPrecision,
     Kind,
+    Pair,
     PairLosses,
     QuestionBatch,
     TwoStepModel,
     load_network,
+    random_batches,
 )
-from .texts import Form, Row, answer_text, question_text
+
+Order = Literal["role", "written"]
+
+_MATH = "math"
+_TREE, _OTHER_TREE = ":opt", ":slt"
+
+
+def linearise(graph: MathAMRGraph, *, order: Order = "role", math_word: bool = True, latex: bool = False) -> str:
+    """Write the labels of a graph depth first, without its edges.
+
+    Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), sections 4.4 and 5.3.2. A
+    node that is reached twice is written once; constants are written; the labels of operator trees lose their type
+    (``U!plus`` becomes ``plus``). Layout trees are left out.
+
+    Args:
+        graph: a graph built with ``formulas="opt"``.
+        order: of the children of a node. ``"role"``: by the name of their role without case, so that ``:op10`` comes
+            before ``:op2``, and equal roles in reverse writing order, as in the published strings; ``"written"``:
+            in writing order.
+        math_word: write the word ``math`` for each placeholder, before its tree, as the dissertation's example
+            does; the published strings do not.
+        latex: write the LaTeX of each formula instead of its operator tree.
+
+    Returns:
+        The labels, separated by spaces.
+
+    Raises:
+        ConfigError: the order is unknown.
+    """
+    one_of(*get_args(Order)).check("order", order)
+    amr, words = graph.amr, list[str]()
+    children: list[list[tuple[str, int]]] = [[] for _ in amr.labels]
+    for source, role, target in amr.edges:
+        children[source].append((role, target))
+    if order == "role":
+        for edges in children:
+            edges.reverse()
+            edges.sort(key=lambda edge: edge[0].lower())  # stable: of equal roles the last written stays first
+    seen, waiting = bytearray(len(amr.labels)), [(0, False)]
+    while waiting:  # no recursion: formulas may be thousands of symbols deep
+        node, in_tree = waiting.pop()
+        if seen[node]:
+            continue
+        seen[node] = True
+        label = amr.labels[node]
+        number = -1 if in_tree else placeholder_number(label)
+        is_formula = 0 <= number < graph.n_formulas
+        if is_formula:
+            words += [_MATH] * math_word
+            words += list(graph.latex[number : number + 1]) * latex
+        else:
+            words.append(label.partition("!")[2] or label if in_tree else label)
+        for role, child in reversed(children[node]):
+            if not (is_formula and (role == _OTHER_TREE or (latex and role == _TREE))):
+                waiting.append((child, in_tree or (is_formula and role == _TREE)))
+    return " ".join(word for word in words if word)
+
+
+Form = Literal["raw", "mathamr"]
+"""Texts with LaTeX between dollars, or linearized MathAMR graphs."""
+
+View = Literal["title", "head", "tail", "whole"]
+"""The part of a question to read: its title, the beginning or the end of its body, or title and body."""
+
+Row = Mapping[Any, Any]
+
+
+def question_text(row: Row, view: View, form: Form) -> str:
+    """Write the input of a model for a question."""
+    if form == "mathamr":
+        return _graph_text(row, "query_graph", "graph")
+    check_topic(row)
+    title, body = text_of(row, "title"), text_of(row, "html") or text_of(row, "body")
+    if not title.strip() and not body.strip():
+        return plain_text(post_from_any(text_of(row, "query")))
+    if view == "title":
+        return plain_text(post_from_any(title))
+    return plain_text(post_from_any(body, title if view == "whole" else ""))
+
+
+def answer_text(row: Row, form: Form) -> str:
+    """Write the input of a model for an answer."""
+    if form == "mathamr":
+        return _graph_text(row, "graph")
+    post = MathPost("", ())
+    if not is_blank(row.get("html")):
+        post = post_from_html(text_of(row, "html"))
+    elif not is_blank(row.get("text")):
+        post = post_from_any(text_of(row, "text"))
+    return plain_text(post)
+
+
+def _graph_text(row: Row, *columns: str) -> str:
+    graph = next((row[name] for name in columns if not is_missing(row.get(name))), None)
+    return "" if graph is None or graph.is_empty else linearise(graph)
+
+
+_TEXTS = {"raw": ("title", "body", "html", "query"), "mathamr": ("query_graph", "graph")}
+
+
+_LENGTHS: dict[View, int] = {"title": 128, "head": 128, "tail": 128, "whole": 256}
+
+
+class QQSim(BiEncoder):
+    """A bi-encoder of questions: one vector of unit length for the title, or the head or tail of the body.
+
+    Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1. The
+    figure there shows a cross-encoder; but a million questions are ranked, and the losses are for bi-encoders, so this
+    is a bi-encoder, and the similarity is the cosine. Title, head and tail are three models, each initialized from the
+    model of :meth:`fit` on whole questions, and :class:`~pyterrier_mathamr.fusion.ModifiedRRF` fuses their rankings.
+
+    Args:
+        network: a ``SentenceTransformer``; :meth:`new` and :meth:`from_pretrained` load one.
+        view: the part of a question that it reads: ``title``, ``head`` or ``tail`` of the body, or ``whole``: both.
+        form: ``raw`` text with LaTeX, or linearized ``mathamr`` graphs.
+
+    Raises:
+        ConfigError: the view or the form is unknown.
+
+    Example::
+
+        titles = QQSim.new("all-MiniLM-L6-v2", view="title")
+        (titles.doc_encoder() >> index.indexer()).index([{"docno": "q1", "title": "Roots of $x^2$", "body": "How?"}])
+        pipeline = titles.query_encoder() >> index.single_vector()
+    """
+
+    label = "QQSim"
+    OPTIONS = {"view": one_of(*get_args(View)), "form": one_of(*get_args(Form))}  # noqa: RUF012
+    view: View
+    form: Form
+
+    def __init__(self, network: Any, view: View = "title", form: Form = "raw") -> None:
+        super().__init__(network, view=view, form=form)
+        network.tokenizer.truncation_side = "left" if view == "tail" else "right"
+
+    @classmethod
+    def new(
+        cls,
+        backbone: str | Path = "all-MiniLM-L6-v2",
+        view: View = "title",
+        form: Form = "raw",
+        *,
+        max_length: int | None = None,
+        device: str | None = None,
+    ) -> QQSim:
+        """Begin with a pretrained language model.
+
+        Args:
+            backbone: a folder, such as another model of questions, or a name. The paper's is the Sentence-BERT
+                ``hf:sentence-transformers/distilbert-base-nli-stsb-quora-ranking``.
+            view: the part of a question that it reads: ``title``, ``head`` or ``tail`` of the body, or ``whole``: both.
+            form: ``raw`` text with LaTeX, or linearized ``mathamr`` graphs.
+            max_length: tokens; ``None`` for 128, or 256 for whole questions (265 is printed).
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+
+        Raises:
+            ModelNotFoundError: there is no such model.
+        """
+        cls.OPTIONS["view"].check("view", view)
+        return cls(load_network(backbone, "bi", max_length or _LENGTHS[view], device), view, form)
+
+    def text_columns(self, side: Side) -> Sequence[str]:
+        """List the columns that the form is read from."""
+        return _TEXTS[self.form]
+
+    def row_text(self, row: Row, side: Side) -> str:
+        """Return the text of a ``row``, which is a question on either ``side``; see :meth:`text`."""
+        return self.text(row)
+
+    def text(self, row: Row) -> str:
+        """Write the input of the model for a question; see :func:`~.texts.question_text`."""
+        return question_text(row, self.view, self.form)
+
+    def fit(
+        self,
+        pairs: Sequence[Pair],
+        options: FitOptions | None = None,
+        *,
+        known: Collection[Pair] = (),
+        validation: Sequence[Pair] = (),
+        checkpoint: str | Path | None = None,
+        fresh: bool = False,
+        save_every: float = 600.0,
+        verbose: bool = False,
+    ) -> list[Epoch]:
+        """Train on pairs of similar questions, with as many random pairs as negatives.
+
+        The two losses alternate, a batch each: ``OnlineContrastiveLoss(margin=0.5)`` on the batch's pairs and its
+        negatives, and ``MultipleNegativesRankingLoss(scale=20)`` on the pairs. (The published formulas lack a
+        logarithm and the positive pair of the denominator, and have a_i for a_j.)
+
+        Args:
+            pairs: texts, as :meth:`text` writes them; pairs with an empty text are left out.
+            options: of the training; by default 20 epochs in batches of 64, as published.
+            known: further similar pairs, which are never negatives.
+            validation: held-out pairs; the best epoch by their ranking loss is kept.
+            checkpoint: a folder for the state of training, from which the same call resumes after an interruption.
+            fresh: discard a run that was interrupted at ``checkpoint``.
+            save_every: seconds after which the state is also saved within an epoch.
+            verbose: show progress.
+
+        Returns:
+            The losses of each epoch.
+
+        Raises:
+            TrainingError: there is no pair.
+            UnfinishedJobError: ``checkpoint`` has the state of another run.
+        """
+        options = options or FitOptions(epochs=20)
+        useful = [pair for pair in pairs if all(map(str.strip, pair))]
+        if not useful:
+            raise TrainingError("no pair of questions has two texts to train on")
+        losses = PairLosses(self.network)
+        batches = partial(random_batches, useful, {*pairs, *known}, options.batch_size)
+        held_out = [pair for pair in validation if all(map(str.strip, pair))]
+        validate = partial(losses.held_out, held_out, options.batch_size) if held_out else None
+        return self._train(
+            batches,
+            losses.of_batch,
+            validate,
+            options,
+            (useful, sorted({*pairs, *known}), held_out),
+            checkpoint=checkpoint,
+            fresh=fresh,
+            save_every=save_every,
+            verbose=verbose,
+        )
+
 
 Loss = Literal["bce", "bce+mnrl"]
 
