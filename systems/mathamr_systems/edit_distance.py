@@ -109,11 +109,7 @@ def tree_edit_distance(query: FormulaTree, candidate: FormulaTree, costs: EditCo
 
 
 def tree_edit_distances(
-    query: FormulaTree,
-    trees: PackedTrees,
-    rows: Rows,
-    costs: EditCosts = UNIT_COSTS,
-    max_nodes: int = 400,
+    query: FormulaTree, trees: PackedTrees, rows: Rows, costs: EditCosts = UNIT_COSTS, max_nodes: int = 400
 ) -> npt.NDArray[np.float64]:
     if not all(np.isfinite(cost) and cost >= 0 for cost in costs):
         raise ConfigError("costs", costs, "three numbers, 0 or more")

@@ -395,11 +395,7 @@ class MathAMRSentenceBERT(BiEncoder):
         return cls(load_network(backbone, "bi", length, device), representation, window)
 
     def contexts(
-        self,
-        *,
-        parser: str | AmrParser = "dependency",
-        store: FormulaStore | None = None,
-        verbose: bool = False,
+        self, *, parser: str | AmrParser = "dependency", store: FormulaStore | None = None, verbose: bool = False
     ) -> FormulaContexts:
         """Return the transformer that writes the texts that this model reads.
 

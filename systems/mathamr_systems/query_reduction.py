@@ -94,12 +94,7 @@ class QueryReduction(Leaf, Transformer):
     }
 
     def __init__(
-        self,
-        bm25_index: BM25Index,
-        words: int | None = 20,
-        formulas: int | None = 2,
-        *,
-        weights: Weights | None = None,
+        self, bm25_index: BM25Index, words: int | None = 20, formulas: int | None = 2, *, weights: Weights | None = None
     ) -> None:
         super().__init__()
         self.bm25_index, self.words, self.formulas, self.weights = bm25_index, words, formulas, weights

@@ -17,12 +17,7 @@ SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 
 @pytest.mark.parametrize(
     ("pairs", "changes", "name"),
-    [
-        (0, {}, "bundled"),
-        (40_000, {}, "bundled"),
-        (39_999, {"epochs": 1}, "mini"),
-        (40_000, {"epochs": 1}, "full"),
-    ],
+    [(0, {}, "bundled"), (40_000, {}, "bundled"), (39_999, {"epochs": 1}, "mini"), (40_000, {"epochs": 1}, "full")],
 )
 def test_only_options_train_a_model_and_the_number_of_pairs_chooses_how(
     pairs: int, changes: dict[str, int], name: str
@@ -51,10 +46,7 @@ def test_years_are_one_or_several_and_at_least_one() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {"model": "mathamr-plus-mini", "changes": {"layers": 1}},
-        {"model": MathAMRConfig(), "changes": {"layers": 1}},
-    ],
+    [{"model": "mathamr-plus-mini", "changes": {"layers": 1}}, {"model": MathAMRConfig(), "changes": {"layers": 1}}],
 )
 @pytest.mark.parametrize("task", [1, 2])
 def test_a_model_comes_from_one_place(options: dict[str, Any], task: Literal[1, 2], tmp_path: Path) -> None:

@@ -94,10 +94,7 @@ def test_paths_are_the_prefixes_that_end_at_nodes() -> None:
     assert [root.leaves for root in found.roots] == [3, 2, 1, 1, 1, 1]
     ranked = canonical_tree(opt_from_latex(r"\frac{1}{x}"))
     root = formula_paths(ranked).roots[0]
-    assert sorted(path_names(ranked, root.sectors).values()) == [
-        "ONE/RANK_1/divide",
-        "VAR/BASE/SUBSUP/RANK_2/divide",
-    ]
+    assert sorted(path_names(ranked, root.sectors).values()) == ["ONE/RANK_1/divide", "VAR/BASE/SUBSUP/RANK_2/divide"]
 
 
 def test_paths_above_few_leaves_can_be_left_out() -> None:

@@ -246,12 +246,7 @@ def nbytes(paths: FormulaPaths) -> int:
 
 
 APPROACH0 = expression_kind(
-    PathLists,
-    *_FIELDS,
-    type="sparse_index",
-    format="mathamr_approach0",
-    version=1,
-    index="ApproachZeroIndex('{path}')",
+    PathLists, *_FIELDS, type="sparse_index", format="mathamr_approach0", version=1, index="ApproachZeroIndex('{path}')"
 )
 
 Floats = npt.NDArray[np.float64]

@@ -236,10 +236,7 @@ def train_colbert(
 
     tensors = list(network.parameters())
     matrices, others = [one for one in tensors if one.dim() > 1], [one for one in tensors if one.dim() <= 1]
-    groups = [
-        {"params": matrices, "weight_decay": training.weight_decay},
-        {"params": others, "weight_decay": 0.0},
-    ]
+    groups = [{"params": matrices, "weight_decay": training.weight_decay}, {"params": others, "weight_decay": 0.0}]
     loop = TrainingLoop(
         network,
         torch.optim.AdamW(groups, lr=training.learning_rate),

@@ -216,7 +216,7 @@ def run_beir(
         about={
             MEASURED: f"{len(measured)} queries, {len(artifacts.bm25):,} documents; model {model}, nothing was trained "
             f"here. Chosen on: {folds[0].name if len(folds) == 1 else f'{len(folds)} folds of the queries'}. "
-            + stars(CROSSED_BM25, "the tests"),
+            + stars(CROSSED_BM25, "the tests")
         },
         notes=NOTES,
         values={"by-query": values},

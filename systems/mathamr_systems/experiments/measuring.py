@@ -32,15 +32,7 @@ from scipy import stats
 from pyterrier_mathamr._common.errors import MathAMRWarning, MissingExtraError
 from pyterrier_mathamr._common.feedback import ignored_warnings
 from pyterrier_mathamr._common.listwise import NothingToFitError
-from pyterrier_mathamr.arqmath import (
-    JUDGED,
-    TASK1_MEASURES,
-    ARQMathError,
-    Qrel,
-    read_qrels,
-    read_run,
-    strictly,
-)
+from pyterrier_mathamr.arqmath import JUDGED, TASK1_MEASURES, ARQMathError, Qrel, read_qrels, read_run, strictly
 from pyterrier_mathamr.arqmath import SHORT_NAMES as ARQMATH_NAMES
 from pyterrier_mathamr.arqmath.tables import PAPER_NAMES
 from pyterrier_mathamr.fusion import fit_fusion_weight
@@ -232,10 +224,7 @@ def rounded(tests: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_missing(
-    table: pd.DataFrame,
-    names: Sequence[str],
-    missing: Mapping[str, MissingExtraError],
-    column: str = "name",
+    table: pd.DataFrame, names: Sequence[str], missing: Mapping[str, MissingExtraError], column: str = "name"
 ) -> pd.DataFrame:
     """Add a row for each system with a missing extra, which names the extra."""
     said = {name: f"{name}: needs the extra {error.extra}" for name, error in missing.items()}

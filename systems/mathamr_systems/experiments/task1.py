@@ -37,16 +37,7 @@ from .measuring import (
 from .preparing import Prepared, prepare, years_of
 from .report import Report
 from .stages import slug
-from .systems import (
-    ALL,
-    BASELINES,
-    COLBERT,
-    FUSION,
-    TASK1,
-    AnswerParts,
-    AnswerSystem,
-    SystemSearch,
-)
+from .systems import ALL, BASELINES, COLBERT, FUSION, TASK1, AnswerParts, AnswerSystem, SystemSearch
 from .task2 import OTHER_SYSTEMS, TIME, FormulaSystem, about_times, run_task2
 from .workdir import KNOWN_ITEM, RELEVANT, require_years
 

@@ -43,14 +43,7 @@ from .preparing import Prepared, prepare, years_of
 from .report import Report, published
 from .stages import write_atomically
 from .systems import ALL, System, Weights
-from .workdir import (
-    DISTINCT_FORMULAS,
-    FORMULA_DEPTH,
-    TANGENT,
-    FormulaArtifacts,
-    distinct,
-    require_years,
-)
+from .workdir import DISTINCT_FORMULAS, FORMULA_DEPTH, TANGENT, FormulaArtifacts, distinct, require_years
 
 MATHAMR = "MathAMR+"
 FORMULA_ONLY = "MathAMR+ (formula only)"

@@ -168,12 +168,7 @@ class FormulaArtifacts:
     """Formula id to visual id; ``None`` uses the visual ids of ``formulas``."""
 
     def __init__(
-        self,
-        path: Path,
-        workdir: Path,
-        *,
-        say: Callable[[str], None] | None = None,
-        verbose: bool = False,
+        self, path: Path, workdir: Path, *, say: Callable[[str], None] | None = None, verbose: bool = False
     ) -> None:
         self.path, self.workdir, self.verbose, self.say = path, workdir, verbose, say
         self.stages = Stages(workdir, say)

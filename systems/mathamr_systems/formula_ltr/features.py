@@ -106,10 +106,7 @@ def match_pairs(query: Numbered, candidates: Numbered, *, places: bool = False) 
     both = query, candidates
     labels, edges = (
         1 + max((int(part.max(initial=-1)) for part in parts), default=-1)
-        for parts in (
-            (query.labels, candidates.labels),
-            (query.edges, candidates.edges),
-        )
+        for parts in ((query.labels, candidates.labels), (query.edges, candidates.edges))
     )
     end = np.array([labels, edges])  # one more label and one more edge, for an end mark
     ways = _places(query, candidates) if places else [np.zeros(len(side.labels), dtype=np.int64) for side in both]

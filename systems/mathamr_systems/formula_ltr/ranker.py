@@ -269,11 +269,7 @@ class PairwiseRanker(LinearRanker):
         pipeline = TangentIndex("formulas.tangent").retriever() >> features >> learned
     """
 
-    checks: ClassVar[Mapping[str, Rule]] = {
-        **LinearRanker.checks,
-        "c": ONE_OR_SEVERAL,
-        "loss": one_of(*get_args(Loss)),
-    }
+    checks: ClassVar[Mapping[str, Rule]] = {**LinearRanker.checks, "c": ONE_OR_SEVERAL, "loss": one_of(*get_args(Loss))}
 
     def __init__(
         self,

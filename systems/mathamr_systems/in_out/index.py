@@ -200,10 +200,7 @@ def nbytes(pair: FormulaPair) -> int:
 
 def _fields(kind: Packed) -> tuple[Field, ...]:
     rows = f"{kind}_r"
-    return (
-        Field(f"{kind}_offsets", "int64", "x+1", cuts=rows),
-        Field(f"{kind}_rows", "int16", f"{rows} {kind}_d"),
-    )
+    return (Field(f"{kind}_offsets", "int64", "x+1", cuts=rows), Field(f"{kind}_rows", "int16", f"{rows} {kind}_d"))
 
 
 IN_OUT = expression_kind(

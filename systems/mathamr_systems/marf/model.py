@@ -267,12 +267,7 @@ class MaRF(TokenModel):
         return DocEncoder(self, batch_size=batch_size, verbose=verbose, **options)
 
     def post_rows(
-        self,
-        *,
-        device: str | None = None,
-        precision: Precision = "auto",
-        verbose: bool = False,
-        store: Store = "views",
+        self, *, device: str | None = None, precision: Precision = "auto", verbose: bool = False, store: Store = "views"
     ) -> MaRFPosts:
         """Return how the transformers encode the posts of a frame with this model.
 
