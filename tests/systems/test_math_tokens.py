@@ -10,7 +10,7 @@ from transformers import AutoTokenizer, BertModel
 
 from mathamr_systems import MathVocabulary, math_tokens
 from mathamr_systems.math_tokens import post_text
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.posts import post_from_text
 
 BRACED = partial(math_tokens, braces=True)
@@ -95,11 +95,6 @@ def test_a_checkpoint_may_have_other_names() -> None:
 
 def test_layout_and_spelling_change_nothing() -> None:
     assert math_tokens(r"\left(\displaystyle a\le b\right)") == math_tokens(r"(a \leqslant b)")
-
-
-def test_another_form_of_numbers_is_refused() -> None:
-    with pytest.raises(ConfigError, match="'characters' or '10e'"):
-        math_tokens("1", numbers="words")  # type: ignore[arg-type]
 
 
 def test_a_post_keeps_its_text_and_has_tokens_for_formulas() -> None:
