@@ -25,7 +25,7 @@
 
     amr/             neural AMR parsers in other interpreters
     ntcir12, release_checks      a folder of NTCIR-12 MathWiki; checks and counts of a copy of ARQMath
-    experiments/, charts, cli/   whole experiments, from posts to tables; their charts; commands of ``mathamr``
+    experiments/, charts, cli    whole experiments, from posts to tables; their charts; commands of ``mathamr``
 
 BM25 and Tangent are in :mod:`pyterrier_mathamr.sparse`, combinations of rankings in :mod:`pyterrier_mathamr.fusion`.
 
