@@ -192,14 +192,14 @@ def evaluate(
     chosen = {name: parse_measure(name) for name in measures} or DEFAULT_MEASURES
     files = _named([*([baseline] if baseline else []), *runs])
     first = next(iter(files)) if baseline else None
-    found = evaluate_runs(read_rankings(files), read_judgments(qrels), chosen, baseline=first)
+    evaluation = evaluate_runs(read_rankings(files), read_judgments(qrels), chosen, baseline=first)
     if by_topic:
-        click.echo(found.by_topic.to_csv(index=False), nl=False)
+        click.echo(evaluation.by_topic.to_csv(index=False), nl=False)
     elif as_json:
-        for line in _objects(found, first):
+        for line in _objects(evaluation, first):
             click.echo(json.dumps(line, ensure_ascii=False))
     else:
-        click.echo(_report(found, first))
+        click.echo(_report(evaluation, first))
 
 
 def _named(files: Sequence[Path]) -> dict[str, Path]:
@@ -212,40 +212,47 @@ def _named(files: Sequence[Path]) -> dict[str, Path]:
     return {str(file) if stems.count(stem) > 1 else stem: file for stem, file in zip(stems, distinct, strict=True)}
 
 
-def _report(found: Evaluation, baseline: str | None) -> str:
+def _report(evaluation: Evaluation, baseline: str | None) -> str:
     """Write the means, the comparison with the baseline, and notes on both."""
     from pyterrier_mathamr.arqmath import markdown_table
 
-    tests = {(row["name"], row["measure"]): row for row in found.tests.to_dict("records")}
-    means = found.means.rename(columns={"name": "run"})
+    tests = {(row["name"], row["measure"]): row for row in evaluation.tests.to_dict("records")}
+    means = evaluation.means.rename(columns={"name": "run"})
     for measure in list(means.columns[1:]):
         if baseline:
             means[f"{measure} reject"] = [tests.get((name, measure), {}).get("significant") for name in means["run"]]
     parts = [markdown_table(means)]
     if tests:
         columns = ["name", "measure", "difference", "better", "worse", "p", "p corrected"]
-        parts.append(markdown_table(found.tests[columns].rename(columns={"name": "run", "p corrected": "corrected"})))
+        parts.append(
+            markdown_table(evaluation.tests[columns].rename(columns={"name": "run", "p corrected": "corrected"}))
+        )
         text = (
             f"* differs from {baseline}: two-sided paired t-test over the topics, p < 0.05 after Bonferroni for "
-            f"{counted(len(found.means) - 1, 'run')}. Better and worse are numbers of topics."
+            f"{counted(len(evaluation.means) - 1, 'run')}. Better and worse are numbers of topics."
         )
         parts.append(click.wrap_text(text, 80))
-    return "\n\n".join([*parts, "\n".join(_notes(found))])
+    return "\n\n".join([*parts, "\n".join(_notes(evaluation))])
 
 
-def _notes(found: Evaluation) -> Iterator[str]:
-    yield f"{counted(found.topics, 'judged topic')}."
-    for name, missing in found.missing.items():
+def _notes(evaluation: Evaluation) -> Iterator[str]:
+    yield f"{counted(evaluation.topics, 'judged topic')}."
+    for name, missing in evaluation.missing.items():
         if missing:
             shown = ", ".join(missing[:_NAMED]) + (", …" if len(missing) > _NAMED else "")
             yield f"{name} lacks {counted(len(missing), 'topic')}, counted as 0: {shown}"
 
 
-def _objects(found: Evaluation, baseline: str | None) -> Iterator[dict[str, Any]]:
-    tests = found.tests.to_dict("records")
-    for row in found.means.to_dict("records"):
+def _objects(evaluation: Evaluation, baseline: str | None) -> Iterator[dict[str, Any]]:
+    tests = evaluation.tests.to_dict("records")
+    for row in evaluation.means.to_dict("records"):
         name = row.pop("name")
-        line: dict[str, Any] = {"run": name, "topics": found.topics, "missing": found.missing[name], "measures": row}
+        line: dict[str, Any] = {
+            "run": name,
+            "topics": evaluation.topics,
+            "missing": evaluation.missing[name],
+            "measures": row,
+        }
         if baseline and name != baseline:
             compared = {test["measure"]: _plain(test) for test in tests if test["name"] == name}
             line |= {"baseline": baseline, "compared": compared}

@@ -97,7 +97,6 @@ def post_text(post: MathPost, tokens: Tokenize = math_tokens) -> str:
 
 
 def _names(token: str, numbers: Numbers, known: Mapping[str, str]) -> Iterator[str]:
-    """Name a token; a number has several names."""
     if not token[0].isdigit():
         yield known.get(token) or token.removeprefix("\\")
     elif numbers == "characters":
@@ -313,7 +312,6 @@ def _is_math(token: str) -> bool:
 
 
 def _english(token: str) -> str:
-    """Name a math token in words."""
     name = token[1:-1]
     if power := _POWER.fullmatch(name):
         return f"ten power {power[1]}"
@@ -326,5 +324,5 @@ def _fill(rows: Any, ids: Sequence[int], pieces: Sequence[Sequence[int]]) -> Non
 
     with torch.no_grad():
         mean = rows[: min(ids)].mean(dim=0) if ids else None
-        for row, of in zip(ids, pieces, strict=True):
-            rows[row] = rows[of].mean(dim=0) if of else mean
+        for row, piece_ids in zip(ids, pieces, strict=True):
+            rows[row] = rows[piece_ids].mean(dim=0) if piece_ids else mean

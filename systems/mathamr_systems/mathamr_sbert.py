@@ -39,7 +39,7 @@ from pyterrier_mathamr._common.frames import empty_output, join_values
 from pyterrier_mathamr._common.parameters import COUNT, Rule, at_least, one_of
 from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.amr import AmrGraph, AmrParser
-from pyterrier_mathamr.formula import FormulaPair, FormulaStore
+from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.graph.mathamr import attach_formulas
 from pyterrier_mathamr.model.transformers import Side
@@ -179,17 +179,16 @@ class FormulaContexts(Leaf, Transformer):
                 lambda other, of=formula: bool(of.id) and other.id == of.id,  # type: ignore[misc]
                 lambda other, of=formula: strip_delimiters(other.latex) == of.latex,  # type: ignore[misc]
             ]
-            found = [i for test in same for i, other in enumerate(post.formulas) if test(other)]
-            if not found:
+            matches = [i for test in same for i, other in enumerate(post.formulas) if test(other)]
+            if not matches:
                 post = MathPost(placeholder(0), (formula,)) if formula.latex or formula.id else MathPost("", ())
             posts[row["qid"]] = post
             if post.formulas:
-                asked.append((row["qid"], found[0] if found else 0))
+                asked.append((row["qid"], matches[0] if matches else 0))
         texts = self._texts(posts, asked)
         return {**dict.fromkeys(posts, ""), **{qid: text for (qid, _), text in zip(asked, texts, strict=True)}}
 
     def _texts(self, posts: Mapping[str, MathPost], asked: Sequence[tuple[str, int]]) -> list[str]:
-        """Write formulas of posts, given by their numbers."""
         if self.representation == "opt":
             written = self._trees(posts[name].formulas[number] for name, number in asked)
             return [_plain(text) for text in written]
@@ -198,7 +197,11 @@ class FormulaContexts(Leaf, Transformer):
         for name, number in asked:
             if name not in numbered:
                 post = without_stops(posts[name])
-                numbered[name] = post, post.sentences, _sentence_numbers(post.sentences)
+                first: dict[int, int] = {}  # the first sentence of each formula
+                for at, sentence in enumerate(post.sentences):
+                    for match in PLACEHOLDER.finditer(sentence):
+                        first.setdefault(int(match[1]), at)
+                numbered[name] = post, post.sentences, first
             post, sentences, sentence_of = numbered[name]
             middle, half = sentence_of[number], self.window // 2
             place = _Place(name, max(0, middle - half), min(len(sentences), middle + half + 1))
@@ -209,7 +212,6 @@ class FormulaContexts(Leaf, Transformer):
         return [_plain(texts[place]) for place in places]
 
     def _written(self, windows: Sequence[MathPost]) -> list[str]:
-        """Write the sentences of each window with their formulas."""
         if self.representation == "text+latex":
             return [plain_text(post) for post in windows]
         if self.representation == "text+opt":
@@ -228,7 +230,9 @@ class FormulaContexts(Leaf, Transformer):
         """Linearize the operator tree of each formula; one without a tree is its LaTeX."""
         given = list(formulas)
         trees = formula_trees(given, self.store)
-        return [_linear_tree(pair) or formula.latex for formula, pair in zip(given, trees, strict=True)]
+        graphs = [MathAMRGraph(attach_formulas(_FORMULA_ONLY, [pair], "opt"), ("",)) for pair in trees]
+        written = [linearise(graph, math_word=False) for graph in graphs]
+        return [text or formula.latex for formula, text in zip(given, written, strict=True)]
 
 
 def without_stops(post: MathPost) -> MathPost:
@@ -248,27 +252,13 @@ def without_stops(post: MathPost) -> MathPost:
     return replace(post, text=PLACEHOLDER.sub(moved, post.text), formulas=tuple(cut))
 
 
-def _sentence_numbers(sentences: Sequence[str]) -> dict[int, int]:
-    """Find the first sentence of each formula."""
-    found: dict[int, int] = {}
-    for number, sentence in enumerate(sentences):
-        for match in PLACEHOLDER.finditer(sentence):
-            found.setdefault(int(match[1]), number)
-    return found
-
-
 def _cut(sentences: Sequence[str], formulas: Sequence[PostFormula]) -> MathPost:
     """Make a post of some sentences, with their formulas renumbered."""
-    text, own = "\n".join(sentences), dict[int, int]()
+    text, numbers = "\n".join(sentences), dict[int, int]()
     for match in PLACEHOLDER.finditer(text):
-        own.setdefault(int(match[1]), len(own))
-    text = PLACEHOLDER.sub(lambda match: placeholder(own[int(match[1])]), text)
-    return MathPost(text, tuple(formulas[number] for number in own))
-
-
-def _linear_tree(pair: FormulaPair) -> str:
-    graph = MathAMRGraph(attach_formulas(_FORMULA_ONLY, [pair], "opt"), ("",))
-    return linearise(graph, math_word=False)
+        numbers.setdefault(int(match[1]), len(numbers))
+    text = PLACEHOLDER.sub(lambda match: placeholder(numbers[int(match[1])]), text)
+    return MathPost(text, tuple(formulas[number] for number in numbers))
 
 
 def _plain(text: str) -> str:

@@ -125,12 +125,12 @@ class _Special(NamedTuple):
 def count_pairs(query: Query, candidates: PackedTrees, labels: TreeLabels) -> Counts:
     n, g = len(query.nodes), len(candidates.labels)
     of_label = {label: labels.pairs_with(label) for label in set(query.nodes)}
-    own, same = np.zeros((n, g + 1), dtype=np.uint8), np.zeros((n, g + 1), dtype=np.int16)
+    kinds, same = np.zeros((n, g + 1), dtype=np.uint8), np.zeros((n, g + 1), dtype=np.int16)
     for q, label in enumerate(query.nodes):
-        own[q, :g] = of_label[label][candidates.labels]
+        kinds[q, :g] = of_label[label][candidates.labels]
         same[q, :g] = candidates.labels == labels.numbers.get(label, -1)
-    total, exact = (own != NONE).astype(np.int16), (own == EXACT).astype(np.int16)
-    counts = Counts(own, total, exact, same, np.zeros_like(same), _children(candidates))
+    total, exact = (kinds != NONE).astype(np.int16), (kinds == EXACT).astype(np.int16)
+    counts = Counts(kinds, total, exact, same, np.zeros_like(same), _children(candidates))
     for q in range(n - 1, -1, -1):
         if query.children[q]:
             (_add_layout if candidates.kind == "slt" else _add_operators)(counts, query, q, candidates, labels)
@@ -159,8 +159,8 @@ def _add_operators(counts: Counts, query: Query, q: int, candidates: PackedTrees
     if label[:1] == "U" and label in labels.numbers:
         same = candidates.labels == labels.numbers[label]
         followed[:g] = ~same
-        for found in _unordered(counts, query, q, np.flatnonzero(same).astype(np.int32)):
-            _add(counts, q, found)
+        for pairs in _unordered(counts, query, q, np.flatnonzero(same).astype(np.int32)):
+            _add(counts, q, pairs)
     for place, child in query.children[q][: len(counts.children)]:
         places = np.where(followed, counts.children[place], g)
         counts.add(q, child, places)
@@ -217,19 +217,19 @@ def _grid(ours: tuple[int, int], theirs: tuple[int, int]) -> Iterator[tuple[int,
 
 
 def _elements_of_query(query: Query, q: int) -> list[int]:
-    found, edge = [], WITHIN
+    elements, edge = [], WITHIN
     while (child := dict(query.children[q]).get(edge)) is not None:
-        found.append(child)
+        elements.append(child)
         q, edge = child, ELEMENT
-    return found
+    return elements
 
 
 def _column(counts: Counts, number: int, nodes: Numbers) -> Numbers:
     """Return the child of each node by an edge; ``g`` where there is none."""
     if number >= len(counts.children):
         return np.full_like(nodes, len(counts.own[0]) - 1)
-    found: Numbers = counts.children[number][nodes]
-    return found
+    column: Numbers = counts.children[number][nodes]
+    return column
 
 
 def _add(counts: Counts, q: int, found: _Special) -> None:
@@ -252,9 +252,9 @@ def _children(trees: PackedTrees) -> Numbers:
         places = places[trees.edges[below]]
     else:
         places = _positions(parents[::-1])[::-1]
-    found = np.full((int(places.max(initial=-1)) + 1, g + 1), g, dtype=np.int32)
-    found[places, parents] = below
-    return found
+    children = np.full((int(places.max(initial=-1)) + 1, g + 1), g, dtype=np.int32)
+    children[places, parents] = below
+    return children
 
 
 def _positions(parents: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -328,14 +328,14 @@ def align(
 ) -> npt.NDArray[np.float64]:
     labels = labels or TreeLabels(trees.names)
     read = Query.of_tree(query, trees.kind)
-    found = np.zeros((len(rows), 3), dtype=np.float64)
+    scores = np.zeros((len(rows), 3), dtype=np.float64)
     sizes = np.cumsum((trees.offsets[rows + 1] - trees.offsets[rows]) * len(query.nodes))
     pieces = np.flatnonzero(np.diff(sizes // _CELLS, prepend=0)) if len(rows) else sizes
     for some in np.split(np.arange(len(rows)), pieces):
         if len(some) and read.nodes:
             candidates = trees.take(rows[some])
-            found[some] = _Trials(read, candidates, count_pairs(read, candidates, labels)).best()
-    return found
+            scores[some] = _Trials(read, candidates, count_pairs(read, candidates, labels)).best()
+    return scores
 
 
 class _Trials:
@@ -346,7 +346,7 @@ class _Trials:
         edges = len(counts.children)
         self._layout = candidates.kind == "slt"
         last = ELEMENT if self._layout else edges  # elements of a matrix are found from the matrix
-        self._children = [[of for of in below if of[0] < min(last, edges)] for below in query.children]
+        self._children = [[child for child in below if child[0] < min(last, edges)] for below in query.children]
         self._edges = 1 + max((place for below in self._children for place, _ in below), default=-1)
 
     def best(self) -> npt.NDArray[np.float64]:
@@ -355,13 +355,13 @@ class _Trials:
         n = len(self._query.nodes)
         r, e = counts.total / n, np.where(counts.edges, counts.edges, 0.5) / max(n - 1, 1) if n > 1 else 1.0
         limits = np.divide(2 * r * e, r + e, out=np.zeros_like(r), where=counts.total > 0)
-        found = np.zeros((len(offsets) - 1, 3))
+        scores = np.zeros((len(offsets) - 1, 3))
         for row, (start, end) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
             places = np.flatnonzero(counts.own[:, start:end])
             if len(places):
                 mss, matched, exact = self._candidate(start, end, places, limits[:, start:end].ravel()[places])
-                found[row] = mss, matched / (end - start), exact / n
-        return found
+                scores[row] = mss, matched / (end - start), exact / n
+        return scores
 
     def _candidate(self, start: int, end: int, places: Rows, limits: npt.NDArray[np.float64]) -> _Score:
         """Try the pairs of nodes in order, the query's first; each that no earlier trial matched."""
@@ -376,7 +376,7 @@ class _Trials:
         known = self._trial(divmod(int(places[first]), size), tree)
         for least in (known[0][0], 0.0):
             best, matched, some = _NOTHING, set[Pair](), np.flatnonzero(limits >= least)
-            nodes = (of[:, here].ravel()[places[some]].tolist() for of in (counts.total, counts.same))
+            nodes = (counted[:, here].ravel()[places[some]].tolist() for counted in (counts.total, counts.same))
             for place, *bound in zip(places[some].tolist(), limits[some].tolist(), *nodes, strict=True):
                 if tuple(bound) > best and (pair := divmod(place, size)) not in matched:
                     score, pairs = known if place == places[first] else self._trial(pair, tree)
@@ -426,9 +426,11 @@ class _Trials:
                 if unified.get(ours := nodes[pair[0]]) == (theirs := names[pair[1]]):
                     matched.append(pair)
                     exact += ours == theirs
-        found = {a for a, _ in matched}
-        edges = len([a for a in found if parents[a] in found])
-        return (_similarity(len(matched), edges, len(nodes)), len(matched), exact), matched
+        aligned = {a for a, _ in matched}
+        edges = len([a for a in aligned if parents[a] in aligned])
+        r = len(matched) / len(nodes)
+        e = 1.0 if len(nodes) == 1 else (edges or 0.5) / (len(nodes) - 1)
+        return (2 * r * e / (r + e) if matched else 0.0, len(matched), exact), matched
 
 
 class _Candidate(NamedTuple):
@@ -452,12 +454,6 @@ def _unify(pairs: list[tuple[str, str]]) -> dict[str, str]:
             chosen[ours] = theirs
             taken.add(theirs)
     return chosen
-
-
-def _similarity(matched: int, edges: int, nodes: int) -> float:
-    r = matched / nodes
-    e = 1.0 if nodes == 1 else (edges or 0.5) / (nodes - 1)
-    return 2 * r * e / (r + e) if matched else 0.0
 
 
 TANGENT_S_WEIGHTS = (0.2930, 0.0861, -0.1694, 1.8469, 0.9657, -0.0153, -0.3301)
@@ -566,7 +562,7 @@ class TangentS(Leaf, FormulaRetriever, pt.Estimator):  # type: ignore[misc]
         numbers = np.union1d(*lists)
         trees = self.formula_trees.snapshot()
         rows = trees.expressions_of(snapshot.formula_ids(snapshot.expressions.firsts[numbers]))
-        found = np.zeros((len(numbers), 6))
+        features = np.zeros((len(numbers), 6))
         for place, (kind, some) in enumerate(zip(get_args(Packed), lists, strict=True)):
             query = getattr(pair, kind)
             if query is not None:
@@ -574,8 +570,8 @@ class TangentS(Leaf, FormulaRetriever, pt.Estimator):  # type: ignore[misc]
                 columns = slice(3 * place, 3 * place + 3)
                 packed = getattr(trees.expressions.payload, kind)
                 labels = self._labels(trees, kind)
-                found[chosen, columns] = align(query, packed, rows[chosen], labels)
-        return numbers, found
+                features[chosen, columns] = align(query, packed, rows[chosen], labels)
+        return numbers, features
 
     def fit(
         self,

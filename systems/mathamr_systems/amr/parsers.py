@@ -117,20 +117,19 @@ class NeuralParser(ByParameters, WorkerParser):
         """Look texts up in the cache, and have the workers parse the others."""
         cache = None if self.cache is None else Cache(self.cache)
         kept = {} if cache is None else cache.get([bytes.fromhex(text.key) for text in texts])
-        found = {key.hex(): Answer.from_bytes(value) for key, value in kept.items()}
+        answers_by_key = {key.hex(): Answer.from_bytes(value) for key, value in kept.items()}
 
         def settle(answers: Sequence[tuple[str, Answer]]) -> None:
             if cache is not None:
                 cache.add({bytes.fromhex(key): answer.to_bytes() for key, answer in answers})
-            found.update(answers)
+            answers_by_key.update(answers)
 
-        missing = [text for text in texts if text.key not in found]
+        missing = [text for text in texts if text.key not in answers_by_key]
         if missing:
             self._workers(command).run(batches(missing, self.limits.batch_tokens), mode, settle)
-        return found
+        return answers_by_key
 
     def _workers(self, command: WorkerCommand) -> WorkerPool:
-        """Return the pool, created once."""
         if self._pool is None:
             self.require_package()
             self._pool = WorkerPool(command, self.devices or ("",), self.limits)

@@ -106,7 +106,6 @@ class Answer:
 
 
 def read_answer(annotation: object) -> Answer:
-    """Read a parser's output for one text."""
     if not isinstance(annotation, str):
         return Answer(error="no graph")
     if not annotation.strip():
@@ -176,9 +175,8 @@ class WorkerProcess:
         self._child.kill()
 
 
-def environment(python: str, device: str, own: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables of a worker."""
-    found = {**variables_of_worker(one_thread=False), **own}
+def environment(python: str, device: str, inherited: Mapping[str, str]) -> dict[str, str]:
+    found = {**variables_of_worker(one_thread=False), **inherited}
     if python != sys.executable:
         for name in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"):
             found.pop(name, None)
@@ -186,7 +184,7 @@ def environment(python: str, device: str, own: Mapping[str, str]) -> dict[str, s
     if kind == "cpu":
         found["CUDA_VISIBLE_DEVICES"] = ""
     elif number:
-        visible = [name.strip() for name in own.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
+        visible = [name.strip() for name in inherited.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
         found["CUDA_VISIBLE_DEVICES"] = visible[int(number)] if int(number) < len(visible) else number
     return found
 
@@ -245,7 +243,7 @@ class DeviceWorker:
                 waiting.appendleft(texts[1:])
                 texts = texts[:1]
             try:
-                found = self._parsed(texts, mode, stopped)
+                parsed = self._parsed(texts, mode, stopped)
             except ParserUnavailableError:
                 raise
             except AmrError as error:
@@ -259,7 +257,7 @@ class DeviceWorker:
                     if not self._breaks:
                         yield self.suspects()
             else:
-                yield self.suspects() + found
+                yield self.suspects() + parsed
 
     def suspects(self) -> list[tuple[str, Answer]]:
         """Return and forget the texts that failed by themselves, once it is clear that the worker is not the cause."""

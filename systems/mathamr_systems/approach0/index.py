@@ -42,8 +42,8 @@ from pyterrier_mathamr.sparse.expressions import (
 from pyterrier_mathamr.sparse.index import Found, SparseIndex, warn_of_queries
 from pyterrier_mathamr.store import Rows, ranges
 
-from .path_lists import APPROACH0, Floats, PathLists, PathQuery, Sectors, indexed_paths, nbytes, path_query
-from .tree import MOST_LEAVES, FormulaPaths, canonical_tree, formula_paths, path_names
+from .path_lists import APPROACH0, Floats, PathLists, PathQuery, Sectors, indexed_paths, nbytes, path_query, tree_paths
+from .tree import MOST_LEAVES, FormulaPaths, canonical_tree, path_names
 
 _TOGETHER = 1024  # expressions
 _CELLS = 1 << 21  # of the tables of symbols that are matched together
@@ -60,8 +60,8 @@ class Constants:
 
     def penalties(self, leaves: npt.NDArray[np.int32]) -> Floats:
         """Compute 1 - η + η / ln(1 + L) (equation 4) of formulas with L leaves: above 1 for a single leaf."""
-        found: Floats = 1 - self.eta + self.eta / np.log1p(np.maximum(leaves, 1))
-        return found
+        penalties: Floats = 1 - self.eta + self.eta / np.log1p(np.maximum(leaves, 1))
+        return penalties
 
 
 class Scored(NamedTuple):
@@ -74,7 +74,6 @@ class Scored(NamedTuple):
 
 
 def score_expressions(query: PathQuery, index: Sectors, rows: Rows, constants: Constants) -> Scored:
-    """Score some expressions against a query."""
     parts = [_scored(query, index, some, constants) for some in np.split(rows, range(_TOGETHER, len(rows), _TOGETHER))]
     return Scored(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
@@ -111,22 +110,22 @@ def _scored(query: PathQuery, index: Sectors, rows: Rows, constants: Constants) 
     pair_of[places * width + roots] = np.arange(len(places))
     matched = _symbol_points(query, index, common, pair_of[codes], len(places), constants) / query.leaves[roots]
     scores = 1 / (1 + (1 - matched) ** 2)
-    found = Scored(structure, np.zeros(len(rows)), np.full(len(rows), -1), np.full(len(rows), -1))
+    scored = Scored(structure, np.zeros(len(rows)), np.full(len(rows), -1), np.full(len(rows), -1))
     order = np.lexsort((-scores, owners[places]))  # stable: the first pair of several, by root ends
     first = np.flatnonzero(np.diff(owners[places[order]], prepend=-1))
     chosen = order[first]
     at = owners[places[chosen]]
-    found.symbols[at], found.roots[at], found.ends[at] = scores[chosen], roots[chosen], ends[places[chosen]]
-    return found
+    scored.symbols[at], scored.roots[at], scored.ends[at] = scores[chosen], roots[chosen], ends[places[chosen]]
+    return scored
 
 
 def _common(query: PathQuery, index: Sectors, ends: Rows) -> _Common:
     """Find the sectors of some root ends whose path the query has; once for each root end of the query that has it."""
     sizes = index.sectors[ends + 1] - index.sectors[ends]
     sectors = ranges(index.sectors[ends], sizes)
-    found = index.paths[sectors]
-    terms = np.minimum(np.searchsorted(query.paths, found), max(len(query.paths) - 1, 0))
-    known = query.paths[terms] == found if len(query.paths) else np.zeros(len(found), dtype=np.bool_)
+    paths = index.paths[sectors]
+    terms = np.minimum(np.searchsorted(query.paths, paths), max(len(query.paths) - 1, 0))
+    known = query.paths[terms] == paths if len(query.paths) else np.zeros(len(paths), dtype=np.bool_)
     terms, sectors, places = terms[known], sectors[known], np.repeat(np.arange(len(ends)), sizes)[known]
     times = query.offsets[terms + 1] - query.offsets[terms]
     return _Common(np.repeat(places, times), np.repeat(sectors, times), ranges(query.offsets[terms], times))
@@ -135,8 +134,8 @@ def _common(query: PathQuery, index: Sectors, ends: Rows) -> _Common:
 def _gained(query: PathQuery, index: Sectors, common: _Common) -> Floats:
     """Compute the contribution of each common sector to the structure score of its root ends (equation 2)."""
     shared = np.minimum(query.widths[common.asked], index.widths[common.sectors])
-    found: Floats = shared * query.weights[query.terms[common.asked]]
-    return found
+    gained: Floats = shared * query.weights[query.terms[common.asked]]
+    return gained
 
 
 def _symbol_points(
@@ -166,16 +165,16 @@ def _cells(
     theirs = index.entries[sectors + 1] - index.entries[sectors]
     ours = query.entries[asked + 1] - query.entries[asked]
     both = theirs * ours
-    of = np.repeat(np.arange(len(pairs)), both)
+    owners = np.repeat(np.arange(len(pairs)), both)
     place = ranges(np.zeros_like(both), both)
-    mine = query.entries[asked][of] + place % ours[of]
-    its = index.entries[sectors][of] + place // ours[of]
+    mine = query.entries[asked][owners] + place % ours[owners]
+    its = index.entries[sectors][owners] + place // ours[owners]
     same = query.symbols[mine] == index.symbols[its]
     alike = query.operators[mine] == index.operators[its]
     points = np.where(same, np.where(alike, 1.0, constants.b1), constants.b2)
     values = points * np.minimum(query.counts[mine], index.counts[its])
     symbols = int(query.ranks.max(initial=0)) + 1
-    return (pairs[of] * symbols + query.ranks[mine]) * MOST_LEAVES + index.firsts[its], values
+    return (pairs[owners] * symbols + query.ranks[mine]) * MOST_LEAVES + index.firsts[its], values
 
 
 def _mark_and_cross(table: Floats) -> Floats:
@@ -226,7 +225,6 @@ class PathSearch:
         return self.scores
 
     def _bounds(self) -> Floats:
-        """Bound the score of each expression."""
         query, index = self._query, self._index
         by_root = [np.flatnonzero(query.roots == root) for root in range(len(query.leaves))]
         distinct = {(tuple(query.terms[some]), tuple(query.widths[some])): some for some in by_root if len(some)}
@@ -244,7 +242,6 @@ class PathSearch:
         return self._by_expression(best)
 
     def _by_expression(self, best: Floats) -> Floats:
-        """Bound expressions by their root ends."""
         roots = self._index.of.roots
         bounds = np.zeros(len(roots) - 1)
         some = np.flatnonzero(roots[1:] > roots[:-1])
@@ -283,8 +280,8 @@ class PathSearch:
 
     def _score(self, rows: Rows) -> None:
         """Score expressions exactly, and update the score of the last of the results."""
-        found = score_expressions(self._query, self._index.of, rows, self._constants)
-        self.scores[rows] = found.structure * found.symbols * self._penalties[rows]
+        scored = score_expressions(self._query, self._index.of, rows, self._constants)
+        self.scores[rows] = scored.structure * scored.symbols * self._penalties[rows]
         self._known[rows] = True
         self.scored += len(rows)
         known = np.flatnonzero(self.scores > 0)
@@ -303,11 +300,6 @@ def asked_paths(queries: pd.DataFrame, store: FormulaStore | None) -> list[Formu
     without = [qid for qid, pair in zip(queries["qid"], pairs, strict=True) if pair.slt is not None and not pair.opt]
     warn_of_queries(without, "queries without an operator tree", "Search for them with TangentIndex.")
     return [tree_paths(pair) for pair in pairs]
-
-
-def tree_paths(pair: FormulaPair) -> FormulaPaths:
-    """List the paths of a formula; without an operator tree the list is empty."""
-    return FormulaPaths(0, [], {}) if pair.opt is None else formula_paths(canonical_tree(pair.opt))
 
 
 class _Scoring(FormulaScoring):
@@ -438,14 +430,13 @@ class ApproachZeroScorer(_Scoring, FormulaReranker):
         self.store, self.verbose = store, verbose
 
     def rerank(self, ranking: pd.DataFrame) -> pd.DataFrame:
-        """Score and order a ranking of formulas."""
         snapshot, constants = self.snapshot(), self._constants
         index, rows = snapshot.expressions.payload, snapshot.expressions_of(ranking["docno"].astype(str).tolist())
         penalties = constants.penalties(index.of.leaves)
         scores = np.zeros(len(ranking))
         for places, paths in self.by_query(ranking, asked_paths):
-            found = score_expressions(path_query(paths, index), index.of, rows[places], constants)
-            scores[places] = found.structure * found.symbols * penalties[rows[places]]
+            scored = score_expressions(path_query(paths, index), index.of, rows[places], constants)
+            scores[places] = scored.structure * scored.symbols * penalties[rows[places]]
         return ordered_by_score(ranking, scores)
 
 
@@ -455,10 +446,10 @@ class ApproachZeroSnapshot(ExpressionSnapshot[PathLists]):
     @cached_property
     def sizes(self) -> Rows:
         """How many formulas each expression owns: int64 ``[x]``."""
-        of = self.expressions
-        found = np.zeros(len(of.payload.of.leaves), dtype=np.int64)
-        np.add.at(found, of.numbers, np.diff(of.owned))
-        return found
+        expressions = self.expressions
+        sizes = np.zeros(len(expressions.payload.of.leaves), dtype=np.int64)
+        np.add.at(sizes, expressions.numbers, np.diff(expressions.owned))
+        return sizes
 
 
 class ApproachZeroIndex(ExpressionIndex[ApproachZeroSnapshot], SparseIndex):

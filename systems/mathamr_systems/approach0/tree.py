@@ -52,7 +52,6 @@ class OperatorNode:
         self.leaves: int = sum(kid.leaves for kid in kids) if kids else 1  # below it
 
     def signed(self, sign: int) -> OperatorNode:
-        """Return the node, or its opposite."""
         if sign == 1:
             return self
         return OperatorNode(self.token, self.symbol, self.kids, ordered=self.ordered, sign=-self.sign)
@@ -91,9 +90,9 @@ def _scripted(base: OperatorNode) -> OperatorNode:
 
 def _script(label: str, kids: Nodes) -> OperatorNode:
     """Attach scripts to the node of their base: ``x_i^2`` has one node with three operands."""
-    of = _scripted(kids[0])
+    base = _scripted(kids[0])
     below = [OperatorNode(_SCRIPTS[label], kids=(kid,)) for kid in kids[1:]]
-    return OperatorNode("SUBSUP", kids=(*of.kids, *below))
+    return OperatorNode("SUBSUP", kids=(*base.kids, *below))
 
 
 def _merged(token: str, _: str, kids: Nodes) -> OperatorNode:
@@ -216,16 +215,15 @@ def _without_shared(
     opt: FormulaTree, kids: list[list[int]], relations: list[int], made: list[OperatorNode]
 ) -> list[OperatorNode]:
     """Take the operand that a relation shares with the one before it out of a chain, where the tree repeats it."""
-    found = made[:1]
+    operands = made[:1]
     for before, after, node in zip(relations, relations[1:], made[1:], strict=False):
         left, right = kids[before][-1:], kids[after][:1]
         repeated = len(kids[after]) > 1 and left and _same(opt, kids, left[0], right[0])
-        found.append(OperatorNode(node.token, node.symbol, node.kids[1:]) if repeated else node)
-    return found
+        operands.append(OperatorNode(node.token, node.symbol, node.kids[1:]) if repeated else node)
+    return operands
 
 
 def _same(opt: FormulaTree, kids: list[list[int]], one: int, other: int) -> bool:
-    """Whether two sub-trees are equal."""
     stack = [(one, other)]
     while stack:
         one, other = stack.pop()

@@ -313,7 +313,6 @@ class ColBERT(TokenModel):
         return ColBERTPosts(self, device, precision, verbose)
 
     def _on(self, device: str | None) -> Any:
-        """Move the network to a device."""
         place = choose_device(device)
         if self.encoder.device != place:
             self.encoder.to(place)
@@ -346,8 +345,8 @@ class ColBERTPosts(TokenPosts):
         return [{"query_embs": text.rows, "query_model": self.model.name} for text in self._queries(queries)]
 
     def documents(self, frame: pd.DataFrame, *, of_ranking: bool = False) -> Columns:
-        names, found = self._documents(frame, of_ranking)
-        return {"doc_embs": [found[name].rows for name in names], "doc_model": self.model.name}
+        names, encoded = self._documents(frame, of_ranking)
+        return {"doc_embs": [encoded[name].rows for name in names], "doc_model": self.model.name}
 
     def parts(self, label: str, frame: pd.DataFrame) -> list[Part]:
         """Make a part of each token of the query, and the one of the document that it matches best."""

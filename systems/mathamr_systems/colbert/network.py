@@ -111,7 +111,6 @@ class ColBERTTexts:
         return post_text(post, self.tokens) if self.math else plain_text(post)
 
     def tokens(self, latex: str) -> list[str]:
-        """Write a formula as math tokens."""
         return math_tokens(latex, case=self.case)
 
 
@@ -205,7 +204,7 @@ def encode_texts(
     encoder: Any, texts: Sequence[str], side: Side, *, precision: Precision = "auto", verbose: bool = False
 ) -> list[TextRows]:
     """Encode texts on the device where the encoder is."""
-    found: list[TextRows | None] = [None] * len(texts)
+    encoded: list[TextRows | None] = [None] * len(texts)
     batches = batches_of_texts(encoder, texts, side)
     for members in progress(batches, f"encoding {side} texts", "batches", verbose=verbose):
         features = features_of(encoder, [texts[i] for i in members], side)
@@ -215,8 +214,8 @@ def encode_texts(
             features["token_embeddings"] = features["token_embeddings"].float()
             features = finish(encoder, features, side)
         for i, text in zip(members, _ragged(encoder, features), strict=True):
-            found[i] = text
-    return [text for text in found if text is not None]
+            encoded[i] = text
+    return [text for text in encoded if text is not None]
 
 
 def batches_of_texts(encoder: Any, texts: Sequence[str], side: Side) -> list[list[int]]:
@@ -358,12 +357,12 @@ def _read(path: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _unknown(folder: Path, found: str) -> ModelFileError:
+def _unknown(folder: Path, reason: str) -> ModelFileError:
     advice = (
         "Give a multi-vector model of sentence-transformers or PyLate, a Stanford checkpoint (HF_ColBERT) or one of "
         "Approach Zero (ColBERT); ColBERT.new(backbone) begins the training of a bare encoder."
     )
-    return ModelFileError(folder, f"no ColBERT checkpoint of a known form: {found}", advice)
+    return ModelFileError(folder, f"no ColBERT checkpoint of a known form: {reason}", advice)
 
 
 def write_description(folder: Path, options: ColBERTOptions) -> None:

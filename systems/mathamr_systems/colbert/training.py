@@ -185,13 +185,12 @@ class ColBERTData:
         return cls(wanted, texts, answers, wrong)
 
     def digest(self, texts: ColBERTTexts, training: ColBERTTraining) -> str:
-        """Hash all texts and batches of a run."""
-        found = hashlib.sha256(repr([(name, texts.text(post)) for name, post in self.posts.items()]).encode())
+        digest = hashlib.sha256(repr([(name, texts.text(post)) for name, post in self.posts.items()]).encode())
         for epoch in range(1, training.epochs + 1):
             for batch in self.batches(training, epoch):
-                found.update(repr([batch.queries, batch.documents, batch.wrong]).encode())
-                found.update(batch.allowed.numpy().tobytes())
-        return found.hexdigest()
+                digest.update(repr([batch.queries, batch.documents, batch.wrong]).encode())
+                digest.update(batch.allowed.numpy().tobytes())
+        return digest.hexdigest()
 
     def batches(self, training: ColBERTTraining, epoch: int) -> list[PostBatch]:
         """Shuffle the pairs of an epoch, draw their wrong answers and cut them into batches."""
@@ -270,9 +269,9 @@ def _last_layer(
     known: States = {} if states is None else states
     drawn = dict.fromkeys(name for epoch in epochs for batch in epoch for name in batch.documents)
     names: dict[Side, dict[str, None]] = {"query": dict.fromkeys(pair[0] for pair in data.pairs), "document": drawn}
-    written = {side: {name: texts.text(data.posts[name]) for name in own} for side, own in names.items()}
-    for side, own in written.items():
-        tail.add_states(known, side, [text for text in own.values() if (side, text) not in known], verbose)
+    written = {side: {name: texts.text(data.posts[name]) for name in by_name} for side, by_name in names.items()}
+    for side, by_name in written.items():
+        tail.add_states(known, side, [text for text in by_name.values() if (side, text) not in known], verbose)
     encoder.eval()
 
     def rows(names: Sequence[str], side: Side) -> Ragged:
@@ -318,11 +317,11 @@ class Tail:
             features = features_of(encoder, [distinct[i] for i in members], side)
             ids, attended = features["input_ids"], features["attention_mask"]
             with torch.no_grad(), mixed(encoder.device):
-                found = encoder[0].model(ids, attention_mask=attended, output_hidden_states=True).hidden_states[-2]
+                hidden = encoder[0].model(ids, attention_mask=attended, output_hidden_states=True).hidden_states[-2]
             used = attended.bool() | features.get("query_expansion_positions", torch.zeros_like(attended)).bool()
-            for i, kept, *parts in zip(members, used, found.half(), ids, attended, strict=True):
-                own, tokens, mask = (part[kept].cpu() for part in parts)
-                states[side, distinct[i]] = (own, tokens, mask)
+            for i, kept, *parts in zip(members, used, hidden.half(), ids, attended, strict=True):
+                state, tokens, mask = (part[kept].cpu() for part in parts)
+                states[side, distinct[i]] = (state, tokens, mask)
 
     def rows(self, texts: list[State], side: Side) -> Ragged:
         """Apply the last layer, the projection and the mask, with gradient."""
@@ -330,11 +329,13 @@ class Tail:
         states, ids, attended = (
             pad_sequence(list(part), batch_first=True).to(place) for part in zip(*texts, strict=True)
         )
-        there = pad_sequence([torch.ones(len(own[1]), dtype=torch.bool) for own in texts], batch_first=True).to(place)
+        present = pad_sequence([torch.ones(len(state[1]), dtype=torch.bool) for state in texts], batch_first=True).to(
+            place
+        )
         with mixed(place):
             hidden = self.model(inputs_embeds=states.float(), attention_mask=attended).last_hidden_state
         features = {"token_embeddings": hidden.float(), "input_ids": ids, "attention_mask": attended}
-        features["query_expansion_positions"] = there & ~attended.bool()
+        features["query_expansion_positions"] = present & ~attended.bool()
         features = finish(self.encoder, features, side)
         return Ragged.of(features["token_embeddings"], features["attention_mask"].bool())
 

@@ -92,10 +92,10 @@ def _means(values: Mapping[str, npt.NDArray[np.float64]]) -> dict[str, object]:
     """Average each system's values of the same topics, and test all systems against the first."""
     baseline = next(iter(values.values()))
     row: dict[str, object] = {}
-    for place, (name, own) in enumerate(values.items()):
-        row[name] = float(own.mean())
+    for place, (name, of_system) in enumerate(values.items()):
+        row[name] = float(of_system.mean())
         if place:
-            row[f"{name} reject"] = paired_test(own, baseline, len(values) - 1).significant
+            row[f"{name} reject"] = paired_test(of_system, baseline, len(values) - 1).significant
     return row
 
 
@@ -292,11 +292,11 @@ class AnswerSearch:
 
     @cached_property
     def by_year(self) -> dict[str, FoundTopics]:
-        shared, found = self.made.shared, dict[str, FoundTopics]()
+        shared, topics_by_year = self.made.shared, dict[str, FoundTopics]()
         for year in self.years:
             topics, qrels, _ = shared.topics(year)
-            found[year] = FoundTopics(self.rankings(year), topics[["qid"]], qrels, shared.floor(year))
-        return found
+            topics_by_year[year] = FoundTopics(self.rankings(year), topics[["qid"]], qrels, shared.floor(year))
+        return topics_by_year
 
     def in_parts(self, categories: pd.DataFrame | None, baseline: str) -> dict[str, pd.DataFrame]:
         """Measure the topics of all years by their category, and recall by the share of formulas in an answer."""
@@ -333,18 +333,18 @@ class AnswerSearch:
             said.append(f"**Not measured**: {', '.join(self.unfitted)}. They are fitted on other years: give several.")
         return said
 
-    def rankings(self, of: str) -> dict[str, pd.DataFrame]:
+    def rankings(self, topics: str) -> dict[str, pd.DataFrame]:
         """Rank with each system; for known items, with each system that can."""
-        parts = self.parts.at(of=of)
-        found = self.search.rankings(self.search.encode(parts.found))
+        parts = self.parts.at(of=topics)
+        rankings = self.search.rankings(self.search.encode(parts.found))
         for system in self.others:
             left_out = system.name in self.missing or system.name in self.unfitted
             if not left_out and (system.known or not parts.known):
                 try:
-                    found[system.name] = parts.ranking(system)
+                    rankings[system.name] = parts.ranking(system)
                 except MissingExtraError as error:
                     self.missing[system.name] = error
-        return found
+        return rankings
 
 
 def compared_years(

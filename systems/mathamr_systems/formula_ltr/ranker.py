@@ -87,7 +87,6 @@ def _objective(groups: Sequence[Graded], c: float, loss: _Loss, weights: _Floats
 
 
 def _pairs(grades: _Floats) -> int:
-    """Count the pairs of different grades."""
     _, counts = np.unique(grades, return_counts=True)
     return int(len(grades) ** 2 - (counts**2).sum()) // 2
 
@@ -178,11 +177,11 @@ class LinearRanker(ByParameters):
     def fit_judged(self, ranking: pd.DataFrame, qrels: pd.DataFrame) -> Self:
         """Fit the weights to the rows of a ``ranking`` that are judged in ``qrels``, by ``docno`` or ``visual_id``."""
         grades = qrels.drop_duplicates(["qid", "docno"]).set_index(["qid", "docno"])["label"]
-        found = []
+        judged = []
         for column in (name for name in ("docno", "visual_id") if name in ranking.columns):
             keys = pd.MultiIndex.from_frame(ranking[["qid", column]])
-            found.append(ranking.assign(label=grades.reindex(keys).to_numpy(), judged=ranking[column]))
-        rows = pd.concat(found).dropna(subset="label").drop_duplicates(["qid", "judged"])
+            judged.append(ranking.assign(label=grades.reindex(keys).to_numpy(), judged=ranking[column]))
+        rows = pd.concat(judged).dropna(subset="label").drop_duplicates(["qid", "judged"])
         rows = rows.sort_values("qid", kind="stable")
         if rows.empty:
             raise nothing_judged(ranking["qid"].nunique())

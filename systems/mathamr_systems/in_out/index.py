@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import ClassVar, Literal, Protocol, Self, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,9 @@ from pyterrier_mathamr.sparse.index import SparseIndex
 from pyterrier_mathamr.sparse.texts import ends_of
 from pyterrier_mathamr.store import Array, Field, Rows, StoredPart, detail
 
+if TYPE_CHECKING:
+    from .model import InOut
+
 Grid = npt.NDArray[np.int16]
 """Vectors on the grid: int16 ``[r, d]``."""
 Scores = npt.NDArray[np.float64]
@@ -64,8 +67,8 @@ def on_grid(vectors: npt.NDArray[np.float32]) -> Grid:
 
 def lengths(rows: Grid) -> Scores:
     """Compute the length of each vector on the grid, about 4,000."""
-    found: Scores = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
-    return found
+    norms: Scores = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+    return norms
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,23 +154,6 @@ _AT_ONCE = 1024  # expressions encoded together
 _NODE_BYTES = 200  # of memory for the vector of a node
 
 
-class NodeEncoder(Protocol):
-    """A model of the nodes of formulas."""
-
-    @property
-    def identity(self) -> str:
-        """A text that identifies the model."""
-
-    @property
-    def kinds(self) -> tuple[Packed, ...]:
-        """The kinds of trees whose graphs it encodes."""
-
-    def encode(
-        self, trees: Sequence[FormulaTree | None], kind: Packed, *, distinct: bool = True
-    ) -> list[npt.NDArray[np.float32]]:
-        """Return the vectors of the nodes of each tree, float32 ``[nodes, d]`` of unit length."""
-
-
 class NodeVectors(BothTrees[NodeRows]):
     """The vectors of the nodes of ``x`` expressions, in symbol layout graphs and in operator graphs."""
 
@@ -177,7 +163,7 @@ class NodeVectors(BothTrees[NodeRows]):
         return len(self.slt.offsets) - 1
 
     @classmethod
-    def encoded(cls, model: NodeEncoder, pairs: Sequence[FormulaPair]) -> Self:
+    def encoded(cls, model: InOut, pairs: Sequence[FormulaPair]) -> Self:
         """Encode the graphs of expressions, some at a time."""
         some = [pairs[start : start + _AT_ONCE] for start in range(0, len(pairs), _AT_ONCE)]
         ends = np.cumsum([0, *map(len, some)]).tolist()
@@ -185,7 +171,7 @@ class NodeVectors(BothTrees[NodeRows]):
         return cls.combined([cls._encoded(model, each) for each in some], numbers, len(pairs))
 
     @classmethod
-    def _encoded(cls, model: NodeEncoder, pairs: Sequence[FormulaPair]) -> Self:
+    def _encoded(cls, model: InOut, pairs: Sequence[FormulaPair]) -> Self:
         rows = []
         for kind in get_args(Packed):
             trees = [getattr(pair, kind) if kind in model.kinds else None for pair in pairs]
@@ -222,7 +208,6 @@ _PAPER = "https://doi.org/10.1145/3731120.3744589"
 
 
 def combined(combine: Combine, scores: Scores) -> Scores:
-    """Combine the scores of both graphs."""
     weights, values = parts(combine, scores)
     return np.asarray((weights * values).sum(axis=0))
 
@@ -230,7 +215,7 @@ def combined(combine: Combine, scores: Scores) -> Scores:
 def parts(combine: Combine, scores: Scores) -> tuple[Scores, Scores]:
     """Write the combined score as a weighted sum."""
     if combine == "rrf":
-        return np.ones_like(scores), 1 / (RRF_K + np.array([ranks(of) for of in scores]))
+        return np.ones_like(scores), 1 / (RRF_K + np.array([ranks(graph_scores) for graph_scores in scores]))
     if combine == "avg":
         return np.full_like(scores, 0.5), scores
     if combine == "max":
@@ -330,24 +315,25 @@ class InOutRetriever(FormulaRetriever):
                 yield ScoreTerm(name, factor * value, value, factor)
                 continue
             factor *= self._factor(rows)
-            own = getattr(vectors, kind).only(expression)
+            candidate = getattr(vectors, kind).only(expression)
             for label, node in zip(tree.nodes, rows, strict=True):
-                value = float(own.maxsim(node[None], self.temperature)[0])
+                value = float(candidate.maxsim(node[None], self.temperature)[0])
                 yield ScoreTerm(name, factor * value, value, factor, label)
 
     def _each(self, graphs: Sequence[tuple[Packed, FormulaTree, Grid]], vectors: NodeVectors) -> Scores:
         """Score all expressions by each graph of a query: float64 ``[graphs, x]``."""
-        found = [getattr(vectors, kind).maxsim(rows, self.temperature) * self._factor(rows) for kind, _, rows in graphs]
-        return np.array(found)
+        scores = [
+            getattr(vectors, kind).maxsim(rows, self.temperature) * self._factor(rows) for kind, _, rows in graphs
+        ]
+        return np.array(scores)
 
     def _factor(self, rows: Grid) -> float:
         return 1 / len(rows) if self.scale == "mean" else 1.0
 
 
-def _graphs(model: NodeEncoder, pair: FormulaPair) -> list[tuple[Packed, FormulaTree, Grid]]:
-    """Encode the graphs of a formula that there are."""
-    there = [(kind, tree) for kind, tree in zip(get_args(Packed), pair, strict=True) if tree and kind in model.kinds]
-    return [(kind, tree, on_grid(model.encode([tree], kind, distinct=False)[0])) for kind, tree in there]
+def _graphs(model: InOut, pair: FormulaPair) -> list[tuple[Packed, FormulaTree, Grid]]:
+    trees = [(kind, tree) for kind, tree in zip(get_args(Packed), pair, strict=True) if tree and kind in model.kinds]
+    return [(kind, tree, on_grid(model.encode([tree], kind, distinct=False)[0])) for kind, tree in trees]
 
 
 class InOutSnapshot(ExpressionSnapshot[NodeVectors]):
@@ -382,7 +368,7 @@ class InOutIndex(ExpressionIndex[InOutSnapshot], SparseIndex):
 
     schematic: ClassVar[dict[str, str]] = {"label": "In+Out Index", "help_url": _PAPER}
 
-    def __init__(self, path: str | Path, model: NodeEncoder | None = None) -> None:
+    def __init__(self, path: str | Path, model: InOut | None = None) -> None:
         super().__init__(path)
         self.model = model
 
@@ -408,14 +394,14 @@ class InOutIndex(ExpressionIndex[InOutSnapshot], SparseIndex):
         vectors = sum(len(part[f"{kind}_rows"]) for part in parts for kind in get_args(Packed))
         return [*super().more_counts(), counted(vectors, "vector"), f"by {self.snapshot().model[:12]}"]
 
-    def encoder(self) -> NodeEncoder:
+    def encoder(self) -> InOut:
         """Return the model; raise a ``SystemsError`` if there is none."""
         if self.model is None:
             text = "the index was opened without the model that encodes formulas. Give it: InOutIndex(path, model)."
             raise SystemsError(f"{self.path}: {text}")
         return self.model
 
-    def asked(self) -> tuple[InOutSnapshot, NodeEncoder]:
+    def asked(self) -> tuple[InOutSnapshot, InOut]:
         """Return the current state of the index and the model that searches it, if it is the one that built it."""
         snapshot, model = self.snapshot(), self.encoder()
         check_model(self.path, snapshot.model, model.identity)

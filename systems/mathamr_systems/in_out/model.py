@@ -26,13 +26,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, get_args, runtime_checkable
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from mathamr_systems.formula_trees import FormulaTrees
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
@@ -110,7 +111,11 @@ class FormulaTraining:
         self._network, self._graphs, self._options = network, graphs, options
         self._parts = {kind: Subexpressions(those) for kind, those in graphs.items()}
         self._numbers = np.stack([those.numbered() for those in graphs.values()], axis=1)  # [x, kinds]
-        rows = self._distinct(np.random.default_rng(options.seed).permutation(self._eligible()))
+        sizes = np.stack([np.diff(those.offsets) for those in graphs.values()], axis=1)
+        eligible = np.flatnonzero(((sizes >= 2) & (sizes <= MOST_NODES)).all(axis=1))
+        rows = np.random.default_rng(options.seed).permutation(eligible)
+        _, first = np.unique(self._numbers[rows], axis=0, return_index=True)
+        rows = rows[np.sort(first)]  # without formulas all of whose graphs an earlier one has
         held_out = max(2, round(options.held_out * len(rows)))
         self._held_out, self._trained = rows[:held_out], rows[held_out:]
         if len(self._trained) < 2:
@@ -161,17 +166,6 @@ class FormulaTraining:
             blocks[name] = Block(vectors, torch.from_numpy(drawn.offsets).to(vectors.device))
         return contrast(blocks, pairings, self._options.temperature, self._options.positive_in_sum)
 
-    def _eligible(self) -> Rows:
-        """List the formulas that take part."""
-        sizes = np.stack([np.diff(those.offsets) for those in self._graphs.values()], axis=1)
-        return np.flatnonzero(((sizes >= 2) & (sizes <= MOST_NODES)).all(axis=1))
-
-    def _distinct(self, rows: Rows) -> Rows:
-        """Leave out formulas all of whose graphs an earlier one has."""
-        _, first = np.unique(self._numbers[rows], axis=0, return_index=True)
-        kept: Rows = rows[np.sort(first)]
-        return kept
-
     def _batches(self, rows: Rows) -> list[Rows]:
         """Cut formulas into batches of different graphs, at least two formulas each."""
         size = self._options.batch_size
@@ -191,14 +185,6 @@ DESCRIPTION = "in_out.json"
 
 Vectors = npt.NDArray[np.float32]
 _NODE_BUDGET = 16_384
-
-
-@runtime_checkable
-class TreeCollection(Protocol):
-    """The trees of many formulas, such as :class:`~mathamr_systems.FormulaTrees`."""
-
-    def packed(self, kind: Packed) -> PackedTrees:
-        """Return the trees of one kind, of each distinct formula."""
 
 
 class InOut(SavedModel):
@@ -232,7 +218,7 @@ class InOut(SavedModel):
         self._folder: Path | None = None
 
     @classmethod
-    def new(cls, formulas: TreeCollection | Iterable[FormulaPair], options: InOutOptions | None = None) -> InOut:
+    def new(cls, formulas: FormulaTrees | Iterable[FormulaPair], options: InOutOptions | None = None) -> InOut:
         """Make a model that is not trained, with the labels of formulas.
 
         Args:
@@ -292,7 +278,7 @@ class InOut(SavedModel):
 
     def fit(
         self,
-        formulas: TreeCollection | Iterable[FormulaPair],
+        formulas: FormulaTrees | Iterable[FormulaPair],
         *,
         checkpoint: str | Path | None = None,
         fresh: bool = False,
@@ -372,14 +358,14 @@ class InOut(SavedModel):
         graphs = FormulaGraphs.of_trees(packed, self._labels[kind])
         sizes = np.diff(graphs.offsets).tolist()
         encoder = self._network[kind].to(choose_device(device))
-        found = [np.empty((0, self.options.width), np.float32)] * len(graphs)
+        encoded = [np.empty((0, self.options.width), np.float32)] * len(graphs)
         for members in progress(batches_by_size(sizes, _NODE_BUDGET), "encoding", "batches", verbose=verbose):
             batch = graphs.take(np.array(members))
             rows = encoder(batch).cpu().numpy()  # [n, d]
             for i, part in zip(members, np.split(rows, batch.offsets[1:-1]), strict=True):
-                found[i] = _distinct(part) if distinct else part.copy()
+                encoded[i] = _distinct(part) if distinct else part.copy()
         encoder.cpu()
-        return found
+        return encoded
 
     @cached_property
     def identity(self) -> str:
@@ -392,8 +378,8 @@ class InOut(SavedModel):
         return {name: tensor.detach().cpu() for name, tensor in self._network.state_dict().items()}
 
 
-def _packed(formulas: TreeCollection | Iterable[FormulaPair]) -> dict[Packed, PackedTrees]:
-    if isinstance(formulas, TreeCollection):
+def _packed(formulas: FormulaTrees | Iterable[FormulaPair]) -> dict[Packed, PackedTrees]:
+    if isinstance(formulas, FormulaTrees):
         return {kind: formulas.packed(kind) for kind in get_args(Packed)}
     pairs = list(formulas)
     return {
@@ -410,12 +396,12 @@ def _distinct(rows: Vectors) -> Vectors:
 
 
 def train_in_out(
-    formulas: TreeCollection, output: Path, options: InOutOptions, *, fresh: bool = False, verbose: bool = False
+    formulas: FormulaTrees, output: Path, options: InOutOptions, *, fresh: bool = False, verbose: bool = False
 ) -> InOut:
     """Train an In+Out model on formulas and save it.
 
     Args:
-        formulas: the trees, such as :class:`~mathamr_systems.FormulaTrees`.
+        formulas: the trees.
         output: the new model. ``<output>.training`` keeps the training state until the model is saved;
             ``<output>.history.csv`` remains.
         options: of the model.

@@ -365,14 +365,15 @@ class MaRF(TokenModel):
         """
         options: dict[str, Any] = {"device": device, "precision": precision}
         chosen = [
-            self.chosen(of, name, query) for of, name in zip(readings, names or [""] * len(readings), strict=True)
+            self.chosen(reading, name, query)
+            for reading, name in zip(readings, names or [""] * len(readings), strict=True)
         ]
         if not self.config.context:
             chosen = [some or (() if query else (UNKNOWN,)) for some in chosen]
             of_formulas = self.formula_rows({one for some in chosen for one in some}, **options)
             unit = {one: F.normalize(rows, dim=1).numpy() for one, rows in of_formulas.items()}
             return [[unit[one] for one in some] or [np.empty((0, self.dimensions), np.float32)] for some in chosen]
-        contexts = self.context.encode([of.text for of in readings], query=query, verbose=verbose, **options)
+        contexts = self.context.encode([reading.text for reading in readings], query=query, verbose=verbose, **options)
         return self.fuse(contexts, chosen, verbose=verbose, **options)
 
     def fuse(
@@ -398,12 +399,12 @@ class MaRF(TokenModel):
         tasks: list[tuple[int, Formula | None]] = []
         for place, some in enumerate(chosen):
             tasks += [(place, one) for one in some] or [(place, None)]
-        found: list[list[View]] = [[] for _ in contexts]
+        views: list[list[View]] = [[] for _ in contexts]
         fusible = [(contexts[place], of_formulas[one] if one else None) for place, one in tasks]
         made = fused_rows(self._network, fusible, self.config.keys, verbose=verbose, **options)
         for (place, _), view in zip(tasks, made, strict=True):
-            found[place].append(view)
-        return found
+            views[place].append(view)
+        return views
 
     def formula_batch(self, formulas: Sequence[Formula], device: torch.device) -> tuple[Tensor, Tensor]:
         """Encode ``formulas`` on ``device`` to train: float ``[b, m, f]``, and the mask of padding, bool ``[b, m]``."""
@@ -491,27 +492,30 @@ class MaRFPosts(TokenPosts):
         """Encode queries; one without text has no rows."""
         readings = self.model.readings([post for post in queries if post.text.strip()])
         encoded = iter(self.model.encode(readings, query=True, **self.options))
-        found: list[dict[str, Any]] = []
+        encoded_queries: list[dict[str, Any]] = []
         for post in queries:
             views = next(encoded) if post.text.strip() else [np.empty((0, self.model.dimensions), np.float32)]
             rows = np.concatenate(views)
-            found.append({"query_embs": rows, "query_model": self.model.name})
+            encoded_queries.append({"query_embs": rows, "query_model": self.model.name})
             if self._weighted:
-                found[-1]["query_weights"] = np.full(len(rows), 1 / len(views))
-        return found
+                encoded_queries[-1]["query_weights"] = np.full(len(rows), 1 / len(views))
+        return encoded_queries
 
     def documents(self, frame: pd.DataFrame, *, of_ranking: bool = False) -> Columns:
         """Encode documents, with the math tokens of the formula of each view."""
         names, posts = self.document_posts(frame, of_ranking)
         seeds = [str(name) if "docno" in frame.columns else "" for name in posts]
         readings, parts = self.model.readings(list(posts.values())), self.store == "parts"
-        chosen = [self.model.chosen(of, seed, False) for of, seed in zip(readings, seeds, strict=True)]
+        chosen = [self.model.chosen(reading, seed, False) for reading, seed in zip(readings, seeds, strict=True)]
         if parts:
-            made = [[own] for own in self.model.context.encode([of.text for of in readings], **self.options)]
+            made = [
+                [written]
+                for written in self.model.context.encode([reading.text for reading in readings], **self.options)
+            ]
         else:
             made = self.model.encode(readings, seeds, **self.options)
         texts = [[" ".join(one) for one in some] for some in chosen]
-        formulas = [[FORMULAS.join(own)] if parts else own or [""] for own in texts]
+        formulas = [[FORMULAS.join(written)] if parts else written or [""] for written in texts]
         places = {name: place for place, name in enumerate(posts)}
         return {
             "doc_views": [made[places[name]] for name in names],

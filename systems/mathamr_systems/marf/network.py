@@ -139,8 +139,8 @@ class MaRFPost:
     @classmethod
     def of(cls, post: MathPost, config: MaRFConfig) -> MaRFPost:
         text = post_text(post) if config.text == "tokens" else plain_text(post)
-        found = {_tokens(formula.latex)[: config.formula_length] for formula in post.formulas}
-        return cls(text, tuple(sorted(formula for formula in found if formula)))
+        formulas = {_tokens(formula.latex)[: config.formula_length] for formula in post.formulas}
+        return cls(text, tuple(sorted(formula for formula in formulas if formula)))
 
     def longest(self) -> tuple[Formula, ...]:
         """Return the formula with the most tokens, of several the first in order; none of a post without formulas."""
@@ -172,8 +172,8 @@ class FormulaTokens:
         """Return the numbers of a formula's tokens, at least one and at most ``most``."""
         if self._tokenizer is None:
             return [self._numbers.get(token, 0) for token in formula[:most]]
-        found: list[int] = self._tokenizer(" ".join(formula), add_special_tokens=False)["input_ids"]
-        return found[:most] or [0]
+        numbers: list[int] = self._tokenizer(" ".join(formula), add_special_tokens=False)["input_ids"]
+        return numbers[:most] or [0]
 
 
 @lru_cache(maxsize=65_536)
@@ -254,16 +254,6 @@ class ContextEncoder:
             known |= new
         return [np.frombuffer(known[keys[text]], "<f2").reshape(-1, self.width).astype(np.float32) for text in texts]
 
-    def token_ids(self, texts: list[str], query: bool) -> list[list[int]]:
-        """Return the token ids of texts as the encoder receives them."""
-        prefix = self.config.instruction if query else ""
-        if not texts:
-            return []
-        found: list[list[int]] = self.tokenizer(
-            [prefix + text for text in texts], truncation=True, max_length=self._length(query)
-        )["input_ids"]
-        return found
-
     def _length(self, query: bool) -> int:
         """The most tokens of a text: as configured, and not beyond the model's positions."""
         asked = self.config.query_length if query else self.config.document_length
@@ -274,26 +264,29 @@ class ContextEncoder:
     ) -> list[Rows]:
         where = choose_device(device)
         self.network.to(where)
-        ids = self.token_ids(texts, query)
-        found = [np.empty((0, self.width), np.float32)] * len(texts)
-        batches = batches_by_size([max(1, len(of)) for of in ids], token_budget(where))
+        ids: list[list[int]] = []
+        if texts:
+            prefixed = [(self.config.instruction if query else "") + text for text in texts]
+            ids = self.tokenizer(prefixed, truncation=True, max_length=self._length(query))["input_ids"]
+        encoded = [np.empty((0, self.width), np.float32)] * len(texts)
+        batches = batches_by_size([max(1, len(tokens)) for tokens in ids], token_budget(where))
         for members in progress(batches, "encoding texts", "batches", verbose=verbose):
             kept = [i for i in members if ids[i]]  # a tokenizer without special tokens gives no ids for an empty text
             if kept:
                 found_rows = self._batch([ids[i] for i in kept], where, precision)
                 for i, rows in zip(kept, found_rows, strict=True):
-                    found[i] = rows
-        return found
+                    encoded[i] = rows
+        return encoded
 
     @torch.inference_mode()
     def _batch(self, ids: list[list[int]], where: torch.device, precision: Precision) -> Iterator[Rows]:
         tensors = list(map(torch.tensor, ids))
         padded = pad_sequence(tensors, batch_first=True, padding_value=self.tokenizer.pad_token_id or 0)
-        mask = pad_sequence([torch.ones_like(of) for of in tensors], batch_first=True)
+        mask = pad_sequence([torch.ones_like(tokens) for tokens in tensors], batch_first=True)
         with mixed(where, precision):
             states = self.network(input_ids=padded.to(where), attention_mask=mask.to(where)).last_hidden_state
         rows = states.to("cpu", torch.float16).float().numpy()
-        return (self._ordered(found[: len(of)], of) for found, of in zip(rows, ids, strict=True))
+        return (self._ordered(found[: len(tokens)], tokens) for found, tokens in zip(rows, ids, strict=True))
 
     def _ordered(self, rows: Rows, ids: list[int]) -> Rows:
         if ids[0] == self.tokenizer.cls_token_id:
@@ -324,7 +317,6 @@ class FormulaTransformer(nn.Module):
         self.norm = RMSNorm(config.formula_width)
 
     def forward(self, ids: Tensor, missing: Tensor) -> Tensor:
-        """Encode a padded batch."""
         x = self.embeddings(ids)
         turns = _turns(ids.shape[1], x.shape[-1] // self.layers[0].heads, x.device)
         attended = ~missing[:, None, None, :]
@@ -342,7 +334,6 @@ class RMSNorm(nn.Module):
         self.gain = nn.Parameter(torch.ones(width))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalize the last dimension."""
         x = x.float()
         return x * torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + 1e-6) * self.gain
 
@@ -373,8 +364,8 @@ class _Layer(nn.Module):
         )
         query, key, value = parts  # [b, heads, m, f / heads]
         query, key = _turned(query, turns), _turned(key, turns)
-        found = F.scaled_dot_product_attention(query, key, value, attn_mask=attended)
-        joined: Tensor = self.joined(found.transpose(1, 2).reshape(batch, length, width))
+        attention = F.scaled_dot_product_attention(query, key, value, attn_mask=attended)
+        joined: Tensor = self.joined(attention.transpose(1, 2).reshape(batch, length, width))
         return joined
 
 
@@ -437,9 +428,9 @@ class MaRFNetwork(nn.Module):
 
 def padded(rows: Sequence[np.ndarray | Tensor], device: torch.device) -> tuple[Tensor, Tensor]:
     """Stack rows of several lengths."""
-    tensors = [torch.as_tensor(of) for of in rows]
+    tensors = [torch.as_tensor(row) for row in rows]
     stacked = pad_sequence(tensors, batch_first=True).to(device)
-    lengths = torch.tensor([len(of) for of in tensors], device=device)
+    lengths = torch.tensor([len(row) for row in tensors], device=device)
     return stacked, torch.arange(stacked.shape[1], device=device) >= lengths[:, None]
 
 
@@ -474,16 +465,16 @@ def formula_rows(
     where = choose_device(device)
     distinct = sorted(set(formulas), key=lambda one: (-len(one), one))
     ids = [tokens.ids(one, length) for one in distinct]
-    found: dict[Formula, Tensor] = {}
+    rows_of: dict[Formula, Tensor] = {}
     encoder.to(where)
     for members in batches_by_size(list(map(len, ids)), token_budget(where)):
         batch, missing = padded([torch.tensor(ids[i]) for i in members], where)
         with mixed(where, precision):
             rows = encoder(batch, missing).float().cpu()
-        for i, of in zip(members, rows, strict=True):
-            found[distinct[i]] = of[: len(ids[i])].clone()
+        for i, padded_rows in zip(members, rows, strict=True):
+            rows_of[distinct[i]] = padded_rows[: len(ids[i])].clone()
     encoder.cpu()
-    return found
+    return rows_of
 
 
 @torch.inference_mode()
@@ -513,7 +504,7 @@ def fused_rows(
                     formulas = [formula for formula in (tasks[i][1] for i in places) if formula is not None]
                     context = network.fusion(context, *padded(formulas, where))
                 rows = network.finished(context).cpu().numpy()
-            for i, of in zip(places, rows, strict=True):
-                found[i] = of[: len(tasks[i][0])].copy()
+            for i, padded_rows in zip(places, rows, strict=True):
+                found[i] = padded_rows[: len(tasks[i][0])].copy()
     network.cpu()
     return found

@@ -180,8 +180,8 @@ class MaRFRun:
             (questions, question_ends), (answers, answer_ends) = (
                 self._fused([pair[side] for pair in batch], side, number) for side in (0, 1)
             )
-            found = maxsim_matrix(questions, question_ends, answers, answer_ends)
-            return normalise(found, question_ends), batch
+            scores_of_pairs = maxsim_matrix(questions, question_ends, answers, answer_ends)
+            return normalise(scores_of_pairs, question_ends), batch
 
         parts = {"before": network.before, "fusion": network.fusion, "after": network.after}
         return self._train("fusion", parts, epochs, scores, options.rate)
@@ -224,13 +224,13 @@ class MaRFRun:
 
     def _epochs(self, pairs: Sequence[Pair], size: int, epochs: int, part: str) -> list[list[list[Pair]]]:
         """Shuffle pairs for each epoch, and cut them into batches of at least two."""
-        found = []
+        epochs_of_batches = []
         for epoch in range(epochs):
             mixed_up = list(pairs)
             random.Random(f"{self.options.seed} {part} {epoch}").shuffle(mixed_up)
             batches = [mixed_up[start : start + size] for start in range(0, len(mixed_up), size)]
-            found.append([batch for batch in batches if len(batch) > 1])
-        return found
+            epochs_of_batches.append([batch for batch in batches if len(batch) > 1])
+        return epochs_of_batches
 
     def _formula_rows(self, formulas: Sequence[Formula]) -> tuple[Tensor, Tensor]:
         """Encode formulas with gradient: rows end to end, float32 ``[r, f]``, and offsets."""
@@ -241,8 +241,8 @@ class MaRFRun:
             batch, missing = padded([ids[i] for i in members], self.device)
             with mixed(self.device):
                 encoded = self.network.formulas(batch, missing).float()
-            for i, of in zip(members, encoded, strict=True):
-                rows[i] = of[: len(ids[i])]
+            for i, padded_rows in zip(members, encoded, strict=True):
+                rows[i] = padded_rows[: len(ids[i])]
         lengths = torch.tensor([0, *map(len, ids)], device=self.device)
         return torch.cat(rows), lengths.cumsum(0)
 

@@ -65,7 +65,6 @@ class FormulaEncoder:
     words: Mapping[Representation, WordVectors]
 
     def encode(self, pair: FormulaPair) -> npt.NDArray[np.float32]:
-        """Compute the vectors of a formula."""
         written = sentences(pair)
         means = np.array([self.words[name].mean(written.get(name, [])) for name in REPRESENTATIONS])
         return np.concatenate([means, means[_SUMMED].sum(axis=0, keepdims=True)])
@@ -90,13 +89,13 @@ class FormulaEncoder:
         return state.hexdigest()
 
     def arrays(self) -> dict[str, Array]:
-        return {f"{name}_{of}": array for name, words in self.words.items() for of, array in words.arrays().items()}
+        return {f"{name}_{part}": array for name, words in self.words.items() for part, array in words.arrays().items()}
 
     @staticmethod
     def no_arrays(dimensions: int) -> dict[str, Array]:
         """Return the same arrays without values, for a part that keeps no encoder."""
         nothing = WordVectors.empty([], dimensions).arrays() | {"hashing": np.zeros(0, dtype=np.int64)}
-        return {f"{name}_{of}": array for name in REPRESENTATIONS for of, array in nothing.items()}
+        return {f"{name}_{part}": array for name in REPRESENTATIONS for part, array in nothing.items()}
 
     @classmethod
     def of_part(cls, part: StoredPart) -> FormulaEncoder:
@@ -111,13 +110,13 @@ def nbytes(rows: Quantized) -> int:
 def quantized(vectors: npt.NDArray[np.float32]) -> Quantized:
     """Round vectors to int8; their length is lost, their direction moves by less than half a degree."""
     greatest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
-    found: Quantized = np.rint(vectors * (_STEPS / np.where(greatest > 0, greatest, 1.0))).astype(np.int8)
-    return found
+    rounded: Quantized = np.rint(vectors * (_STEPS / np.where(greatest > 0, greatest, 1.0))).astype(np.int8)
+    return rounded
 
 
 def squares(rows: Quantized) -> npt.NDArray[np.int32]:
-    found: npt.NDArray[np.int32] = np.einsum("nd,nd->n", rows, rows, dtype=np.int32)
-    return found
+    lengths: npt.NDArray[np.int32] = np.einsum("nd,nd->n", rows, rows, dtype=np.int32)
+    return lengths
 
 
 def cosines(rows: Quantized, lengths: npt.NDArray[np.int32], query: Quantized) -> npt.NDArray[np.float64]:

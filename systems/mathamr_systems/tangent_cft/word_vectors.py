@@ -62,12 +62,11 @@ def sentences(pair: FormulaPair) -> dict[Representation, list[Word]]:
 
 
 def _words(tree: FormulaTree, *, digits: bool) -> tuple[list[Word], list[Word]]:
-    """Return the words of a tree, and of its tree of types."""
     known: dict[str, tuple[Word, Word]] = {}
 
     def tokens(label: str) -> tuple[Word, Word]:
         if label not in known:
-            known[label] = (_tokens(label, digits=digits), _type_tokens(label))
+            known[label] = (_tokens(label, digits=digits), (label[:2] if label[1:2] == "!" else label,))
         return known[label]
 
     plain, types = [], []
@@ -85,10 +84,6 @@ def _tokens(label: str, *, digits: bool) -> Word:
         return (label,)
     kind, value = label[:2], label[2:].partition("!")[0]
     return (kind, *value) if digits and kind == "N!" else (kind, value)
-
-
-def _type_tokens(label: str) -> Word:
-    return (label[:2] if label[1:2] == "!" else label,)
 
 
 class Characters:
@@ -240,8 +235,8 @@ class WordVectors:
         """Return the vector of a spelled word: float32 ``[d]``."""
         number = self._numbers.get(spelled)
         if number is not None:
-            own: Vector = self.vectors[number]
-            return own
+            known: Vector = self.vectors[number]
+            return known
         buckets = np.array(ngram_buckets(spelled, *self.ngrams, self.size), dtype=np.int64)
         places = np.searchsorted(self.buckets, buckets)
         places = places[np.append(self.buckets, _NO_BUCKET - 1)[places] == buckets]
@@ -252,7 +247,7 @@ class WordVectors:
 def ngram_buckets(spelled: str, shortest: int, longest: int, size: int) -> list[int]:
     """Compute the bucket of each n-gram of a word; -1 for one with a token that has no character."""
     characters = [character.encode("utf-8") for character in f"<{spelled}>"]
-    unknown, found = UNKNOWN.encode("utf-8"), list[int]()
+    unknown, buckets = UNKNOWN.encode("utf-8"), list[int]()
     for start in range(len(characters)):
         state, known = _OFFSET, True
         for length, character in enumerate(characters[start : start + longest], 1):
@@ -260,8 +255,8 @@ def ngram_buckets(spelled: str, shortest: int, longest: int, size: int) -> list[
             for byte in character:  # as a signed one, which fastText has made part of its format
                 state = ((state ^ (byte if byte < 0x80 else byte | 0xFFFFFF00)) * _PRIME) & _MASK
             if length >= shortest:
-                found.append(state % size if known else _NO_BUCKET)
-    return found
+                buckets.append(state % size if known else _NO_BUCKET)
+    return buckets
 
 
 _NO_SIZE = 1 << 32

@@ -201,8 +201,8 @@ class TwoStepModel:
 
         def numbered(epoch: int) -> list[tuple[int, B]]:
             nonlocal passed  # a resumed run draws the batches of earlier epochs, too
-            found, passed = next(islice(drawn, epoch - 1 - passed, None)), epoch
-            return list(enumerate(found, (epoch - 1) * len(found)))
+            next_batches, passed = next(islice(drawn, epoch - 1 - passed, None)), epoch
+            return list(enumerate(next_batches, (epoch - 1) * len(next_batches)))
 
         def rate(epoch: int, i: int, steps: int) -> float:
             total = options.epochs * steps
@@ -230,7 +230,7 @@ class TwoStepModel:
                 history = loop.train(folder, save_every).history
             finally:
                 network.requires_grad_(True)
-        return [Epoch(of.loss, None if validate is None else of.validation_loss) for of in history]
+        return [Epoch(record.loss, None if validate is None else record.validation_loss) for record in history]
 
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder, which may have an older one."""
@@ -293,19 +293,19 @@ class InMixedPrecision(torch.nn.Module):
     def forward(self, features: dict[str, Any]) -> dict[str, Any]:
         """Add ``sentence_embedding``, float32 ``[n, d]``."""
         with mixed(self.network.device):
-            found: dict[str, Any] = self.network(features)
-        return {**found, "sentence_embedding": found["sentence_embedding"].float()}
+            encoded: dict[str, Any] = self.network(features)
+        return {**encoded, "sentence_embedding": encoded["sentence_embedding"].float()}
 
     def features(self, texts: Sequence[str]) -> dict[str, Any]:
         """Tokenize texts, on the device of the network."""
         device = self.network.device
-        found = self.network.preprocess(list(texts))
-        return {name: value.to(device) if isinstance(value, Tensor) else value for name, value in found.items()}
+        tokenized = self.network.preprocess(list(texts))
+        return {name: value.to(device) if isinstance(value, Tensor) else value for name, value in tokenized.items()}
 
     def vectors(self, texts: Sequence[str]) -> Tensor:
         """Encode texts: float32 ``[n, d]``, with gradient."""
-        found: Tensor = self(self.features(texts))["sentence_embedding"]
-        return found
+        vectors: Tensor = self(self.features(texts))["sentence_embedding"]
+        return vectors
 
 
 class PairLosses:
@@ -326,13 +326,13 @@ class PairLosses:
         if not any(batch):
             return torch.zeros(())
         labels = torch.tensor([1] * len(batch.similar) + [0] * len(batch.others), device=self.model.network.device)
-        found: Tensor = self._contrastive(self._columns([*batch.similar, *batch.others]), labels)
-        return found
+        loss: Tensor = self._contrastive(self._columns([*batch.similar, *batch.others]), labels)
+        return loss
 
     def ranking(self, pairs: Sequence[Pair]) -> Tensor:
         """Compute the ranking loss of similar pairs: the right texts of the others are the negatives of each."""
-        found: Tensor = self._ranking(self._columns(pairs), None)
-        return found
+        loss: Tensor = self._ranking(self._columns(pairs), None)
+        return loss
 
     def held_out(self, pairs: Sequence[Pair], batch_size: int) -> float:
         """Compute the mean ranking loss of batches of held-out pairs, without gradient."""
@@ -350,14 +350,14 @@ def random_batches(
     """Cut pairs into batches in random order, with a random right text of the others as a negative of each."""
     right = [pair[1] for pair in pairs]
     order = random.permutation(len(pairs)).tolist()
-    found = []
+    drawn_batches = []
     for start in range(0, len(order), batch_size):
         similar = [pairs[i] for i in order[start : start + batch_size]]
         drawn = [right[i] for i in random.integers(len(right), size=len(similar))]
         others = [(left, other) for (left, _), other in zip(similar, drawn, strict=True)]
         others = [(a, b) for a, b in others if a != b and (a, b) not in known and (b, a) not in known]
-        found.append(QuestionBatch(similar, others))
-    return found
+        drawn_batches.append(QuestionBatch(similar, others))
+    return drawn_batches
 
 
 def _trained(network: Any, layers: int | None) -> list[Tensor]:
@@ -405,7 +405,7 @@ class BiEncoderRows(PostRows):
         """Encode queries; one without words has no row, float32 ``[0, d]``."""
         identity = self.model.identity()
         rows = [row[None][: int(np.any(row))] for row in self._encode(queries)]
-        return [{"query_embs": own, "query_model": identity} for own in rows]
+        return [{"query_embs": vector, "query_model": identity} for vector in rows]
 
     def documents(self, frame: pd.DataFrame, *, of_ranking: bool = False) -> Columns:
         """Encode documents; one without words is similar to none."""
@@ -449,10 +449,10 @@ class BiEncoder(TwoStepModel):
             float32 ``[n, d]``, rows of unit length; zeros for a text without words.
         """
         network, model = self.network.eval(), InMixedPrecision(self.network)
-        found = np.zeros((len(texts), network.get_embedding_dimension()), np.float32)
+        vectors_of_texts = np.zeros((len(texts), network.get_embedding_dimension()), np.float32)
         written = [i for i, text in enumerate(texts) if text.strip()]
         if not written:
-            return found
+            return vectors_of_texts
         sizes = list[int]()
         for start in range(0, len(written), _AT_ONCE):
             some = [texts[i] for i in written[start : start + _AT_ONCE]]
@@ -462,8 +462,8 @@ class BiEncoder(TwoStepModel):
             places = [written[member] for member in members]
             with torch.inference_mode():
                 vectors = model.vectors([texts[i] for i in places])
-            found[places] = torch.nn.functional.normalize(vectors, dim=1).cpu().numpy()
-        return found
+            vectors_of_texts[places] = torch.nn.functional.normalize(vectors, dim=1).cpu().numpy()
+        return vectors_of_texts
 
     def post_rows(self, *, device: str | None = None, verbose: bool = False) -> BiEncoderRows:
         """Return how the transformers encode the texts of a frame with this model.

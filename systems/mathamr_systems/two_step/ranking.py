@@ -74,7 +74,7 @@ class MathSEScore(Leaf, Transformer):
     def vote_shares(self, docnos: Sequence[str]) -> npt.NDArray[np.float64]:
         """Bring the votes of answers to 0 … 1 among the answers of their question (eq. 5.1): float64 ``[n]``."""
         posts = self.threads.posts(docnos)
-        found = np.ones(len(posts))
+        shares = np.ones(len(posts))
         votes = {
             question: [answer.votes or 0 for answer in answers]
             for question, answers in self.threads.answers_of({post.question_id for post in posts}).items()
@@ -83,8 +83,8 @@ class MathSEScore(Leaf, Transformer):
             of_all = votes.get(post.question_id, [0])
             low, high = min(of_all), max(of_all)
             if low < high:
-                found[row] = ((post.votes or 0) - low) / (high - low)
-        return found
+                shares[row] = ((post.votes or 0) - low) / (high - low)
+        return shares
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
         """Return the score of ``docno`` as one part: its share of votes times ``qq_score`` in ``query``, its row."""
@@ -305,7 +305,9 @@ class LinkedPosts(Leaf, Retriever):
         self, links: Mapping[str, Sequence[str]] | pd.DataFrame, threads: ThreadStore, num_results: int = 1000
     ) -> None:
         super().__init__()
-        self.links = _links_of(links) if isinstance(links, pd.DataFrame) else {q: [*of] for q, of in links.items()}
+        self.links = (
+            _links_of(links) if isinstance(links, pd.DataFrame) else {q: [*questions] for q, questions in links.items()}
+        )
         self.threads, self.num_results = threads, num_results
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -337,18 +339,18 @@ class LinkedPosts(Leaf, Retriever):
 def _links_of(frame: pd.DataFrame) -> dict[str, list[str]]:
     if missing := {"qid", "question_id"} - set(frame.columns):
         raise ConfigError("links", sorted(missing), "a frame with the columns qid and question_id")
-    found: dict[str, list[str]] = {}
+    links: dict[str, list[str]] = {}
     for qid, question in frame[["qid", "question_id"]].astype(str).itertuples(index=False, name=None):
-        found.setdefault(qid, []).append(question)
-    return found
+        links.setdefault(qid, []).append(question)
+    return links
 
 
-def ranking(queries: pd.DataFrame, found: pd.DataFrame, num_results: int) -> pd.DataFrame:
+def ranking(queries: pd.DataFrame, hits: pd.DataFrame, num_results: int) -> pd.DataFrame:
     """Order the results, best first, with the columns of the queries."""
-    found = found.drop_duplicates(["qid", "docno"])
-    if found.empty:
+    hits = hits.drop_duplicates(["qid", "docno"])
+    if hits.empty:
         return empty_output(queries.iloc[:0], RESULT)
-    joined = queries.merge(found, on="qid", how="inner")
+    joined = queries.merge(hits, on="qid", how="inner")
     ranked = ordered_by_score(joined, joined["score"].to_numpy(np.float64))
     kept: pd.DataFrame = ranked[ranked["rank"] < num_results].reset_index(drop=True)
     return kept
@@ -439,16 +441,16 @@ class FormulaAnswers(Leaf, Retriever):
             raise AskedError(self.label, "the topic has no formula", "Explain a document of its ranking.")
         frame = pd.DataFrame({"qid": ["explained"], "latex": [formula.latex], "formula_id": [formula.id]})
         hits = self._retriever()(frame)
-        own = hits[hits["post_id"] == asked.docno]
-        if own.empty:
+        hits_of_answer = hits[hits["post_id"] == asked.docno]
+        if hits_of_answer.empty:
             raise AskedError(
                 self.label, f"no formula of {asked.docno!r} is found", "Explain a document of its ranking."
             )
-        return asked.explained(self._retriever().explain(frame, str(own["docno"].iloc[0])).rows)
+        return asked.explained(self._retriever().explain(frame, str(hits_of_answer["docno"].iloc[0])).rows)
 
     def _retriever(self) -> FormulaRetriever:
-        found: FormulaRetriever = self.formula_index.retriever(self.hits, store=self.store, verbose=self.verbose)
-        return found
+        retriever: FormulaRetriever = self.formula_index.retriever(self.hits, store=self.store, verbose=self.verbose)
+        return retriever
 
     def _search(self, formulas: pd.DataFrame) -> pd.DataFrame:
         """Find formulas, and take the best of each answer: ``qid``, ``docno``, ``score``."""

@@ -119,7 +119,6 @@ Row = Mapping[Any, Any]
 
 
 def question_text(row: Row, view: View, form: Form) -> str:
-    """Write the input of a model for a question."""
     if form == "mathamr":
         return _graph_text(row, "query_graph", "graph")
     check_topic(row)
@@ -132,7 +131,6 @@ def question_text(row: Row, view: View, form: Form) -> str:
 
 
 def answer_text(row: Row, form: Form) -> str:
-    """Write the input of a model for an answer."""
     if form == "mathamr":
         return _graph_text(row, "graph")
     post = MathPost("", ())
@@ -331,8 +329,8 @@ def cross_logits(network: Any, pairs: Sequence[tuple[str, str]]) -> Tensor:
         for name, value in network.preprocess(list(pairs)).items()
     }
     with mixed(network.device):
-        found: Tensor = network(features)["scores"]
-    return found.float().view(-1)
+        logits: Tensor = network(features)["scores"]
+    return logits.float().view(-1)
 
 
 class CrossLosses:
@@ -349,11 +347,11 @@ class CrossLosses:
         with mixed(self.network.device):
             if self.loss == "bce+mnrl" and step % 2 and len(fitting) > 1:
                 self._ranking.num_negatives = min(_NEGATIVES, len(fitting) - 1)  # as many as the batch has
-                found: Tensor = self._ranking(_columns(fitting), None)
+                loss: Tensor = self._ranking(_columns(fitting), None)
             else:
                 targets = torch.tensor([example.target for example in batch], device=self.network.device)
-                found = self._graded(_columns(batch), targets)
-        return found.float()
+                loss = self._graded(_columns(batch), targets)
+        return loss.float()
 
     def held_out(self, examples: Sequence[Example], batch_size: int) -> float:
         """Compute the mean cross-entropy of held-out examples."""
@@ -380,12 +378,11 @@ class BiLosses:
         """Compute the mean contrastive loss of held-out batches."""
         starts = range(0, len(examples), batch_size)
         with torch.no_grad():
-            found = [self._losses.contrastive(_pairs(examples[start : start + batch_size])) for start in starts]
-        return float(np.mean([float(loss) for loss in found]))
+            losses = [self._losses.contrastive(_pairs(examples[start : start + batch_size])) for start in starts]
+        return float(np.mean([float(loss) for loss in losses]))
 
 
 def batches(examples: Sequence[Example], batch_size: int, random: np.random.Generator) -> list[list[Example]]:
-    """Cut examples into batches in a random order."""
     order = random.permutation(len(examples)).tolist()
     return [[examples[i] for i in order[start : start + batch_size]] for start in range(0, len(order), batch_size)]
 
@@ -610,5 +607,5 @@ class QASim(TwoStepModel):
         else:
             left, right = (InMixedPrecision(network).vectors([pair[side] for pair in pairs]) for side in (0, 1))
             scores = (1 + torch.nn.functional.cosine_similarity(left, right)) / 2
-        found: npt.NDArray[np.float64] = scores.double().cpu().numpy()
-        return found
+        scores_of_pairs: npt.NDArray[np.float64] = scores.double().cpu().numpy()
+        return scores_of_pairs
