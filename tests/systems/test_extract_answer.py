@@ -192,7 +192,3 @@ def test_the_cosine_of_texts_ranks_and_is_explained() -> None:
     assert list(scorer(given.iloc[:0]).columns) == list(given.columns)
     with pytest.raises(AskedError, match="no html"):
         scorer.explain({"qid": "A.1", "query": "alpha"}, "d1")
-
-
-TestExtractAnswer = pt.testing.transformer_test_class(lambda: ExtractAnswer(CosineScorer(TextEncoder(TwoWords()))))
-TestCosineScorer = pt.testing.transformer_test_class(lambda: CosineScorer(TextEncoder(TwoWords())))

@@ -113,24 +113,6 @@ def test_parts_deleting_and_merging_keep_documents_whole(index: MaRFIndex, tmp_p
     index.verify()
 
 
-def test_an_interrupted_build_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyterrier_mathamr.index import indexing
-
-    monkeypatch.setattr(indexing, "PART_BYTES", 2000)
-    docs = documents()
-
-    def interrupted() -> object:
-        yield from docs[:30]
-        raise KeyboardInterrupt
-
-    index = MaRFIndex(tmp_path / "index")
-    with pytest.raises(KeyboardInterrupt):
-        index.indexer(resume=True).index(interrupted())
-    assert index.unfinished() > 0
-    index.indexer(resume=True).index(docs)
-    assert index.retriever()(queries())["docno"].tolist() == brute_force(docs, queries())["docno"].tolist()
-
-
 @pytest.mark.parametrize(
     ("views", "formulas", "why"),
     [

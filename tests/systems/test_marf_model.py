@@ -132,15 +132,6 @@ def test_an_untrained_model_ranks_as_its_context_encoder_bit_for_bit(tmp_path: P
     assert np.abs(ours["score"] - theirs["score"]).max() < 1e-5
 
 
-def test_an_untrained_view_is_the_context(tmp_path: Path) -> None:
-    marf = tiny_marf(tmp_path)
-    marf.config = marf.config.__class__(**{**marf.config.to_dict(), "formulas": 6})
-    with_formulas = of_docs(marf, "d1")[0]
-    separate = marf.encode([MaRFPost(marf.readings([POSTS["d1"]])[0].text, ())], ["d1"], **EXACT)[0]
-    assert len(with_formulas) == 3
-    assert all(np.allclose(view, separate[0], rtol=0, atol=1e-6) for view in with_formulas)
-
-
 def test_a_post_has_a_view_for_each_of_some_formulas_and_one_without(tmp_path: Path) -> None:
     marf = fusing(tiny_marf(tmp_path))
     views = of_docs(marf, "d0", "d1", "d2", "d6")

@@ -213,6 +213,3 @@ def test_lengths_follow_the_representation_and_unusable_triples_are_refused(bert
         model.fit([("a", "b", 3)])
     with pytest.raises(TrainingError):
         model.fit([])
-
-
-TestFormulaContexts = pt.testing.transformer_test_class(FormulaContexts)

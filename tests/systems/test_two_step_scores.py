@@ -1,6 +1,7 @@
 """The two-step search: linearized graphs, scores, features and baselines by hand."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,15 +33,26 @@ WORKED = """(s / solve-01 :mode imperative :ARG1 (e / equation :mod (t / this) :
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("graph", "options", "words"),
     [
-        ({}, "solve-01 equation math plus y SUP x n this imperative"),
-        ({"order": "written"}, "solve-01 imperative equation this math plus SUP x n y"),
-        ({"math_word": False}, "solve-01 equation plus y SUP x n this imperative"),
+        (WORKED, {}, "solve-01 equation math plus y SUP x n this imperative"),
+        (WORKED, {"order": "written"}, "solve-01 imperative equation this math plus SUP x n y"),
+        (WORKED, {"math_word": False}, "solve-01 equation plus y SUP x n this imperative"),
+        ("(a / and :op2 (b / big :mod x) :op1 (x / ex :mod (y / why)))", {}, "and ex why big"),
+        ("(a / and :op2 (b / big :mod x) :op1 (x / ex :mod (y / why)))", {"order": "written"}, "and big ex why"),
+        ("(a / and :op2 (b / two) :op10 (c / ten) :ARG1 (d / one) :arg0 (e / zero))", {}, "and zero one ten two"),
+        # labels lose their type only in trees, and layout trees are left out
+        (
+            "(p / FORMULA_0 :mod (w / U!word) :opt (f / O!factorial :op0 (m / V!!)) :slt (v / V!q))",
+            {},
+            "math U!word factorial !",
+        ),
+        ('# ::formula_map {"FORMULA_0": "7"}\n(e / equal-01 :ARG1 (f / FORMULA_0))', {}, "equal-01 math"),
+        ('# ::formula_map {"FORMULA_0": "7"}\n(e / equal-01 :ARG1 (f / FORMULA_0))', {"math_word": False}, "equal-01"),
     ],
 )
-def test_the_worked_example(options: dict[str, object], words: str) -> None:
-    assert linearise(MathAMRGraph.from_penman(WORKED), **options) == words  # type: ignore[arg-type]
+def test_a_graph_is_written_depth_first_each_node_once(graph: str, options: dict[str, Any], words: str) -> None:
+    assert linearise(MathAMRGraph.from_penman(graph), **options) == words
 
 
 # Graphs and strings that accompany the dissertation, with formulas below `:math` and without the types of labels.
@@ -76,30 +88,6 @@ PUBLISHED = {
 def test_published_graphs_give_the_published_strings(topic: str) -> None:
     graph, words = PUBLISHED[topic]
     assert linearise(MathAMRGraph.from_penman(graph)) == words
-
-
-def test_a_node_reached_twice_is_written_once_and_its_children_with_it() -> None:
-    graph = MathAMRGraph.from_penman("(a / and :op2 (b / big :mod x) :op1 (x / ex :mod (y / why)))")
-    assert linearise(graph) == "and ex why big"
-    assert linearise(graph, order="written") == "and big ex why"
-
-
-def test_op10_comes_before_op2_and_case_does_not_matter() -> None:
-    graph = MathAMRGraph.from_penman("(a / and :op2 (b / two) :op10 (c / ten) :ARG1 (d / one) :arg0 (e / zero))")
-    assert linearise(graph) == "and zero one ten two"
-
-
-def test_labels_lose_their_type_only_in_trees_and_layout_trees_are_left_out() -> None:
-    graph = MathAMRGraph.from_penman(
-        "(p / FORMULA_0 :mod (w / U!word) :opt (f / O!factorial :op0 (m / V!!)) :slt (v / V!q))"
-    )
-    assert linearise(graph) == "math U!word factorial !"
-
-
-def test_a_placeholder_without_a_tree_is_only_the_word() -> None:
-    graph = MathAMRGraph.from_penman('# ::formula_map {"FORMULA_0": "7"}\n(e / equal-01 :ARG1 (f / FORMULA_0))')
-    assert linearise(graph) == "equal-01 math"
-    assert linearise(graph, math_word=False) == "equal-01"
 
 
 def test_a_graph_of_depth_2000_needs_no_recursion() -> None:
@@ -258,16 +246,3 @@ def test_a_topic_without_a_formula_finds_nothing_and_is_named(tangent: FormulaAn
         found = tangent(pd.DataFrame({"qid": ["none"], "title": ["words"], "body": ["only"]}))
     assert found.empty
     assert {"docno", "score", "rank"} <= set(found.columns)
-
-
-def example_threads() -> ThreadStore:
-    return ThreadStore("threads.mathamr")
-
-
-TestMathSEScore = pt.testing.transformer_test_class(lambda: MathSEScore(example_threads()))
-TestTimesQQ = pt.testing.transformer_test_class(TimesQQ)
-TestTwoStepFeatures = pt.testing.transformer_test_class(lambda: TwoStepFeatures(example_threads(), TimesQQ()))
-TestLinkedPosts = pt.testing.transformer_test_class(lambda: LinkedPosts({"1": ["2"]}, example_threads()))
-TestFormulaAnswers = pt.testing.transformer_test_class(
-    lambda: FormulaAnswers(TangentIndex("formulas.tangent"), example_threads())
-)
