@@ -101,18 +101,13 @@ def _names(token: str, numbers: Numbers, known: Mapping[str, str]) -> Iterator[s
         yield known.get(token) or token.removeprefix("\\")
     elif numbers == "characters":
         yield from (known.get(digit, digit) if digit != "." else "point" for digit in token)
-    else:
-        yield from _powers(token)
-
-
-def _powers(number: str) -> Iterator[str]:
-    """Write each digit that is not zero, then its power of ten."""
-    whole, _, _ = number.partition(".")
-    digits = [(digit, len(whole) - 1 - i) for i, digit in enumerate(number.replace(".", "")) if digit != "0"]
-    for digit, power in digits:
-        yield from (digit, f"10e{power}")
-    if not digits:
-        yield "0"
+    else:  # each digit that is not zero, then its power of ten
+        whole, _, _ = token.partition(".")
+        digits = [(digit, len(whole) - 1 - i) for i, digit in enumerate(token.replace(".", "")) if digit != "0"]
+        for digit, power in digits:
+            yield from (digit, f"10e{power}")
+        if not digits:
+            yield "0"
 
 
 _ONE = r"""

@@ -189,7 +189,10 @@ def _unordered(counts: Counts, query: Query, q: int, nodes: Numbers) -> Iterator
 def _cells(counts: Counts, query: Query, q: int, candidates: PackedTrees, labels: TreeLabels) -> _Special:
     """Pair the elements of two matrices: in order if both have one row or one column, else by row and column."""
     nodes = np.flatnonzero(labels.kinds[candidates.labels] == "M!").astype(np.int32)
-    ours = _elements_of_query(query, q)
+    ours, element, edge = list[int](), q, WITHIN
+    while (child := dict(query.children[element]).get(edge)) is not None:
+        ours.append(child)
+        element, edge = child, ELEMENT
     g, chains = len(counts.own[0]) - 1, [_column(counts, WITHIN, nodes)]
     while bool((chains[-1] < g).any()):
         chains.append(_column(counts, ELEMENT, chains[-1]))
@@ -214,14 +217,6 @@ def _grid(ours: tuple[int, int], theirs: tuple[int, int]) -> Iterator[tuple[int,
     for row in range(min(ours[0], theirs[0])):
         for column in range(min(ours[1], theirs[1])):
             yield row * ours[1] + column, row * theirs[1] + column
-
-
-def _elements_of_query(query: Query, q: int) -> list[int]:
-    elements, edge = [], WITHIN
-    while (child := dict(query.children[q]).get(edge)) is not None:
-        elements.append(child)
-        q, edge = child, ELEMENT
-    return elements
 
 
 def _column(counts: Counts, number: int, nodes: Numbers) -> Numbers:
@@ -250,21 +245,15 @@ def _children(trees: PackedTrees) -> Numbers:
         for label, number in _NEXT.items():
             places[ord(label)] = number
         places = places[trees.edges[below]]
-    else:
-        places = _positions(parents[::-1])[::-1]
+    else:  # the place of each child among those of its parent, in preorder
+        ascending = np.argsort(parents[::-1], kind="stable")
+        owners = parents[::-1][ascending]
+        places = np.empty(len(parents), dtype=np.int64)
+        places[ascending] = np.arange(len(parents)) - np.searchsorted(owners, owners, side="left")
+        places = places[::-1]
     children = np.full((int(places.max(initial=-1)) + 1, g + 1), g, dtype=np.int32)
     children[places, parents] = below
     return children
-
-
-def _positions(parents: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Number the children of each parent, where children are in preorder."""
-    order = np.argsort(parents, kind="stable")
-    ascending = parents[order]
-    first = np.searchsorted(ascending, ascending, side="left")
-    places = np.empty(len(parents), dtype=np.int64)
-    places[order] = np.arange(len(parents)) - first
-    return places
 
 
 def _size(label: str) -> tuple[int, int]:

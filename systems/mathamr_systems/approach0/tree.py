@@ -63,17 +63,12 @@ Rule = Callable[[str, Nodes], OperatorNode]
 
 def operator_node(label: str, kids: Nodes) -> OperatorNode:
     """Make the node of an operator of Tangent-S, or of a leaf."""
+    if not kids and label[:2] == "V!":
+        return _scripted(OperatorNode("VAR", label))  # its own base, so that x and x_i share paths
     if not kids:
-        return _leaf(label)
+        return OperatorNode(_NUMBERS.get(label) or _big(label) or _LEAVES.get(label[:1], "EMPTY"), label)
     rule = _RULES.get(label) or _RULES.get(label[:4]) or _RULES.get(label[:2], _ordered)
     return rule(label, kids)
-
-
-def _leaf(label: str) -> OperatorNode:
-    """A variable is its own base, so that ``x`` and ``x_i`` share paths; a number or name is its type."""
-    if label[:2] == "V!":
-        return _scripted(OperatorNode("VAR", label))
-    return OperatorNode(_NUMBERS.get(label) or _big(label) or _LEAVES.get(label[:1], "EMPTY"), label)
 
 
 def _big(label: str) -> str:

@@ -117,16 +117,10 @@ def measure_by_topic(
 def _experiment(
     rankings: Rankings, topics: pd.DataFrame, qrels: pd.DataFrame, measures: list[Any], **options: Any
 ) -> pd.DataFrame:
-    """Run ``pt.Experiment``, whose rows and columns come in the order of a set, which differs between processes."""
-    kept = _read_rows(rankings, qrels, measures)
-    table: pd.DataFrame = pt.Experiment(
-        kept, topics[["qid"]], qrels, measures, names=list(rankings), filter_by_qrels=True, **options
-    )
-    return table
+    """Run ``pt.Experiment``, whose rows and columns come in the order of a set, which differs between processes.
 
-
-def _read_rows(rankings: Rankings, qrels: pd.DataFrame, measures: list[Any]) -> list[pd.DataFrame]:
-    """Drop rows that no measure reads; ir_measures loops over every row."""
+    Rows that no measure reads are dropped first, since ir_measures loops over every row.
+    """
     judged = pd.MultiIndex.from_frame(qrels[["qid", "docno"]])
     judged_only = all(measure.NAME == "Bpref" or measure.params.get("judged_only") for measure in measures)
     cutoffs = [measure.params.get("cutoff") for measure in measures]
@@ -141,7 +135,10 @@ def _read_rows(rankings: Rankings, qrels: pd.DataFrame, measures: list[Any]) -> 
         if rows.empty:  # which PyTerrier refuses; a document that does not exist counts as nothing
             rows = pd.DataFrame({"qid": qrels["qid"].iloc[:1], "docno": "", "score": 0.0, "rank": 0})
         kept.append(rows.astype({"qid": object, "docno": object}))
-    return kept
+    table: pd.DataFrame = pt.Experiment(
+        kept, topics[["qid"]], qrels, measures, names=list(rankings), filter_by_qrels=True, **options
+    )
+    return table
 
 
 # Tests and tables ----------------------------------------------------------------------------------------------------

@@ -35,14 +35,11 @@ def _change(name: str, before: Any, now: Any) -> str:
     if not (isinstance(before, list) and isinstance(now, list)):
         return f"{name} was {before!r} and is now {now!r}"
     gone, new = [value for value in before if value not in now], [value for value in now if value not in before]
-    parts = [f"{what} {_few(values)}" for what, values in (("removed", gone), ("added", new)) if values]
+    parts = []
+    for what, values in (("removed", gone), ("added", new)):
+        more = f" and {len(values) - _SHOWN:,} more" if len(values) > _SHOWN else ""
+        parts += [f"{what} {', '.join(map(repr, values[:_SHOWN]))}{more}"] if values else []
     return f"{name}: {', '.join(parts) or 'the same in another order'}"
-
-
-def _few(values: list[Any]) -> str:
-    """Name the first values and the number of the others."""
-    shown = ", ".join(map(repr, values[:_SHOWN]))
-    return shown if len(values) <= _SHOWN else f"{shown} and {len(values) - _SHOWN:,} more"
 
 
 @dataclass(frozen=True, slots=True)

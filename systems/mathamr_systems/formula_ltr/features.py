@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import ClassVar, Literal, NamedTuple, Protocol, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,9 @@ from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree
 from pyterrier_mathamr.formula.packed_trees import PackedTrees
 from pyterrier_mathamr.sparse.expressions import FormulaReranker, query_trees
 from pyterrier_mathamr.store import Rows
+
+if TYPE_CHECKING:
+    from mathamr_systems.tangent_cft import TangentCFT
 
 _Floats = npt.NDArray[np.float64]
 Matching = Literal["dice", "as-run"]
@@ -211,32 +214,26 @@ class FormulaComparison:
             for group, costs in zip(_GROUPS[2:], (EditCosts(), RANKING_COSTS[self.costs][name]), strict=True):
                 distances = tree_edit_distances(ours, theirs, rows, costs, self.max_nodes)
                 found[f"{name} {group}"] = 1 - distances / np.maximum(sizes, 1)
-        return found | (_of_operators(query, trees) if trees.kind == "opt" else _of_layout(query, trees))
+        if trees.kind == "opt":
+            return found | _of_operators(query, trees)
+        one = PackedTrees.of_trees([query], "slt")
+        away = (_deepest(side, (side.edges != ord("n")).astype(np.int64)) for side in (one, trees))
+        return found | {"SLT size": _apart(one.sizes, trees.sizes), "SLT baseline": _apart(*away)}
 
 
 def _of_operators(query: FormulaTree, trees: PackedTrees) -> dict[str, _Floats]:
     """Compare the counts of each sort of symbol in operator trees, their sizes and their depths."""
     features, (ours, theirs) = dict[str, _Floats](), Numbered.both(query, trees)
     for name, types in _COUNTED.items():
-        here, there = (_of_types(side, types) for side in (ours, theirs))
-        matches = Matches.of(ours.labels[here], theirs.labels[there], trees.owners[there], len(trees))
+        mine, its = (
+            np.array([name.startswith(types) for name in side.trees.names], dtype=np.bool_)[side.trees.labels]
+            for side in (ours, theirs)
+        )
+        matches = Matches.of(ours.labels[mine], theirs.labels[its], trees.owners[its], len(trees))
         most = np.maximum(matches.sizes, matches.times.sum())
         features[name] = matches.shared() / np.maximum(most, 1)
     depths = (_deepest(side, np.ones(len(side.labels), dtype=np.int64)) for side in (ours.trees, trees))
     return features | {"OPT size": _apart(ours.trees.sizes, trees.sizes), "OPT depth": _apart(*depths)}
-
-
-def _of_layout(query: FormulaTree, trees: PackedTrees) -> dict[str, _Floats]:
-    """Compare the sizes of layout trees, and how far they go from their baseline."""
-    one = PackedTrees.of_trees([query], "slt")
-    away = (_deepest(side, (side.edges != ord("n")).astype(np.int64)) for side in (one, trees))
-    return {"SLT size": _apart(one.sizes, trees.sizes), "SLT baseline": _apart(*away)}
-
-
-def _of_types(side: Numbered, types: tuple[str, ...]) -> npt.NDArray[np.bool_]:
-    of_label = np.array([name.startswith(types) for name in side.trees.names], dtype=np.bool_)
-    chosen: npt.NDArray[np.bool_] = of_label[side.trees.labels]
-    return chosen
 
 
 def _deepest(trees: PackedTrees, lengths: Rows) -> Rows:
@@ -256,13 +253,6 @@ def _apart(query: Rows, candidates: Rows) -> _Floats:
 
 
 _OF_COSINES = NAMES.index("variables")  # cosines come before the last group
-
-
-class FormulaCosines(Protocol):
-    """Vectors of formulas, such as a :class:`~mathamr_systems.TangentCFT` index."""
-
-    def cosines(self, pair: FormulaPair, formulas: Sequence[str], /) -> _Floats:
-        """Compare a formula with some others, by layout, operator, and both type trees: float64 ``[formulas, 4]``."""
 
 
 class FormulaFeatures(FormulaReranker):
@@ -314,7 +304,7 @@ class FormulaFeatures(FormulaReranker):
     def __init__(
         self,
         formula_trees: FormulaTrees,
-        cft: FormulaCosines | None = None,
+        cft: TangentCFT | None = None,
         *,
         tuples: Matching = "dice",
         nodes: Matching = "dice",

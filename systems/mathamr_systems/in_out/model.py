@@ -82,22 +82,18 @@ def contrast(
     for first, seconds in by_first.items():
         rows, offsets = blocks[first]
         count = offsets.numel() - 1
+        others, ends, base = [blocks[name] for name in seconds], [offsets[:1]], 0
+        for block in others:
+            ends.append(block.offsets[1:] + base)
+            base += block.rows.size(0)
         formula = torch.repeat_interleave(torch.arange(count, device=rows.device), offsets.diff())  # [M]
-        best = best_matches(rows, *_joined([blocks[name] for name in seconds]))  # [M, seconds · N]
+        best = best_matches(rows, torch.cat([block.rows for block in others]), torch.cat(ends))  # [M, seconds · N]
         logits = best.view(-1, len(seconds), count) / temperature
         mine = formula.view(-1, 1, 1).expand(-1, len(seconds), 1)
         positive = logits.gather(2, mine).squeeze(2)  # [M, seconds]
         summed = logits if positive_in_sum else logits.scatter(2, mine, -torch.inf)
         halves.append((summed.logsumexp(2) - positive).mean())
     return torch.stack(halves).mean()
-
-
-def _joined(blocks: Sequence[Block]) -> Block:
-    offsets, base = [blocks[0].offsets[:1]], 0
-    for block in blocks:
-        offsets.append(block.offsets[1:] + base)
-        base += block.rows.size(0)
-    return Block(torch.cat([block.rows for block in blocks]), torch.cat(offsets))
 
 
 MOST_NODES = 256
@@ -168,16 +164,15 @@ class FormulaTraining:
 
     def _batches(self, rows: Rows) -> list[Rows]:
         """Cut formulas into batches of different graphs, at least two formulas each."""
-        size = self._options.batch_size
-        cut = [self._unlike(rows[start : start + size]) for start in range(0, len(rows), size)]
-        return [batch for batch in cut if len(batch) > 1]
-
-    def _unlike(self, rows: Rows) -> Rows:
-        """Leave out formulas that share a graph with an earlier one."""
-        for column in range(self._numbers.shape[1]):
-            _, first = np.unique(self._numbers[rows, column], return_index=True)
-            rows = rows[np.sort(first)]
-        return rows
+        batches, size = [], self._options.batch_size
+        for start in range(0, len(rows), size):
+            batch = rows[start : start + size]
+            for column in range(self._numbers.shape[1]):
+                _, first = np.unique(self._numbers[batch, column], return_index=True)
+                batch = batch[np.sort(first)]  # without formulas that share a graph with an earlier one
+            if len(batch) > 1:
+                batches.append(batch)
+        return batches
 
 
 FORMAT_VERSION = 1

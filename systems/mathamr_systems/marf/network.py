@@ -318,8 +318,10 @@ class FormulaTransformer(nn.Module):
 
     def forward(self, ids: Tensor, missing: Tensor) -> Tensor:
         x = self.embeddings(ids)
-        turns = _turns(ids.shape[1], x.shape[-1] // self.layers[0].heads, x.device)
-        attended = ~missing[:, None, None, :]
+        width = x.shape[-1] // self.layers[0].heads
+        rates = _BASE ** -(torch.arange(0, width, 2, device=x.device) / width)
+        angles = torch.outer(torch.arange(ids.shape[1], device=x.device).float(), rates)  # [m, width / 2], of positions
+        turns, attended = (angles.cos(), angles.sin()), ~missing[:, None, None, :]
         for layer in self.layers:
             x = layer(x, attended, turns)
         found: Tensor = self.norm(x)
@@ -353,27 +355,15 @@ class _Layer(nn.Module):
     def forward(self, x: Tensor, attended: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
         """Compute the next states: float ``[b, m, f]``."""
         share = self.dropout if self.training else 0.0
-        x = x + F.dropout(self._attention(self.before_attention(x), attended, turns), share)
-        h = self.before_network(x)
-        return x + F.dropout(self.down(F.silu(self.gate(h)) * self.up(h)), share)
-
-    def _attention(self, h: Tensor, attended: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
-        batch, length, width = h.shape
-        parts = (
-            part(h).view(batch, length, self.heads, -1).transpose(1, 2) for part in (self.query, self.key, self.value)
+        h = self.before_attention(x)
+        query, key, value = (  # [b, heads, m, f / heads]
+            part(h).view(*h.shape[:2], self.heads, -1).transpose(1, 2) for part in (self.query, self.key, self.value)
         )
-        query, key, value = parts  # [b, heads, m, f / heads]
         query, key = _turned(query, turns), _turned(key, turns)
         attention = F.scaled_dot_product_attention(query, key, value, attn_mask=attended)
-        joined: Tensor = self.joined(attention.transpose(1, 2).reshape(batch, length, width))
-        return joined
-
-
-def _turns(length: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Compute cosine and sine of the angle of each position and pair of numbers: float32 ``[m, width / 2]``."""
-    rates = _BASE ** -(torch.arange(0, width, 2, device=device) / width)
-    angles = torch.outer(torch.arange(length, device=device).float(), rates)
-    return angles.cos(), angles.sin()
+        x = x + F.dropout(self.joined(attention.transpose(1, 2).reshape(h.shape)), share)
+        h = self.before_network(x)
+        return x + F.dropout(self.down(F.silu(self.gate(h)) * self.up(h)), share)
 
 
 def _turned(x: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:

@@ -253,7 +253,11 @@ class RankingSVM(LinearRanker):
         return weights
 
     def _solve(self, groups: Sequence[Graded], c: float) -> _Floats:
-        pairs = np.concatenate([_differences(features, grades) for features, grades in groups])
+        differences = []
+        for features, grades in groups:
+            higher, lower = np.nonzero(grades[:, None] > grades)
+            differences.append(features[higher] - features[lower])
+        pairs = np.concatenate(differences)  # [pairs, f]
         if not len(pairs):
             raise NothingToFitError(len(groups))
         svm: Any = require("sklearn.svm", "answers")
@@ -269,12 +273,6 @@ class RankingSVM(LinearRanker):
             warnings.warn(MathAMRWarning(text), stacklevel=2)
         weights: _Floats = solver.coef_[0].astype(np.float64)
         return weights
-
-
-def _differences(features: _Floats, grades: _Floats) -> _Floats:
-    """Subtract each candidate's features from the features of each candidate with a higher grade: ``[pairs, f]``."""
-    higher, lower = np.nonzero(grades[:, None] > grades)
-    return features[higher] - features[lower]
 
 
 RESULT = ("docno", "score", "rank")
