@@ -25,6 +25,14 @@ from studies.protocol.protocol_run import run_protocol
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 
 
+def two_years(folder: Path) -> Path:
+    """Copy the sample, with its topics and judgments as those of a second year, too."""
+    copy = Path(shutil.copytree(SAMPLE, folder / "sample"))
+    for file in copy.glob("*/*sample*"):
+        shutil.copy(file, file.with_name(file.name.replace("sample", "2022")))
+    return copy
+
+
 @pytest.mark.parametrize(
     ("pairs", "changes", "name"),
     [(0, {}, "bundled"), (40_000, {}, "bundled"), (39_999, {"epochs": 1}, "mini"), (40_000, {"epochs": 1}, "full")],
@@ -68,9 +76,7 @@ def test_a_model_comes_from_one_place(options: dict[str, Any], task: Literal[1, 
 def test_few_pairs_use_the_bundled_model_and_several_years_are_pooled(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = Path(shutil.copytree(SAMPLE, tmp_path / "sample"))
-    for file in folder.glob("*/*sample*"):
-        shutil.copy(file, file.with_name(file.name.replace("sample", "2022")))
+    folder = two_years(tmp_path)
     report = run_arqmath(folder, "sample,2022", tmp_path / "work")
     line = "77 training pairs: preset bundled"
     assert line in capsys.readouterr().err
@@ -208,9 +214,7 @@ def test_of_many_test_questions_the_same_few_search(tmp_path: Path, monkeypatch:
 
 
 def test_a_second_year_shares_the_folder_with_the_first(tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(SAMPLE, tmp_path / "sample"))
-    for file in folder.glob("*/*sample*"):
-        shutil.copy(file, file.with_name(file.name.replace("sample", "2022")))
+    folder = two_years(tmp_path)
     shared = Artifacts(folder, tmp_path / "work")
     first, second = shared.topics("sample"), shared.topics(2022)
     pd.testing.assert_frame_equal(first.topics, second.topics)
