@@ -201,7 +201,7 @@ def _least(query: FormulaTree, trees: PackedTrees, row: int, costs: EditCosts) -
     return changed * min(rename, delete + insert) + (missing - changed) * delete + (extra - changed) * insert
 
 
-Combine = Literal["rrf", "weighted"]
+TreeCombine = Literal["rrf", "weighted"]
 CostNames = Literal["printed", "swapped", "unit"]
 
 EDIT_COSTS: dict[CostNames, dict[Packed, EditCosts]] = {
@@ -245,7 +245,7 @@ class EditDistanceReranker(FormulaReranker):
 
     label = "Tree edit distance"
     checks: ClassVar[Mapping[str, Rule]] = {
-        "combine": one_of(*get_args(Combine)),
+        "combine": one_of(*get_args(TreeCombine)),
         "costs": one_of(*get_args(CostNames)),
         "slt_weight": FRACTION,
         "max_nodes": COUNT,
@@ -255,7 +255,7 @@ class EditDistanceReranker(FormulaReranker):
         self,
         formula_trees: FormulaTrees,
         *,
-        combine: Combine = "rrf",
+        combine: TreeCombine = "rrf",
         costs: CostNames = "swapped",
         slt_weight: float = 0.95,
         max_nodes: int = 400,

@@ -29,7 +29,7 @@ from pyterrier_mathamr.sparse.tokens import NUMBER, SYMBOL_NAMES, TEXT, lex_late
 OPEN, CLOSE = "{", "}"
 """Tokens of the two ends of an argument."""
 
-Numbers = Literal["characters", "10e"]
+NumberTokens = Literal["characters", "10e"]
 """How numbers are written: as digits, or as each non-zero digit with its power of ten."""
 
 Tokenize = Callable[[str], Sequence[str]]
@@ -43,7 +43,7 @@ _INVISIBLE = re.compile(r"\\(?:left|right|middle)\s*\.")
 def math_tokens(
     latex: str,
     *,
-    numbers: Numbers = "characters",
+    numbers: NumberTokens = "characters",
     braces: bool = False,
     case: bool = True,
     names: Mapping[str, str] | None = None,
@@ -75,7 +75,7 @@ def math_tokens(
     >>> math_tokens("4.07", numbers="10e")
     ['$4$', '$10e0$', '$7$', '$10e-2$']
     """
-    one_of(*get_args(Numbers)).check("numbers", numbers)
+    one_of(*get_args(NumberTokens)).check("numbers", numbers)
     latex = latex_of_unicode(latex.replace(_WORDS, ""))
     words = (match.group(1).split() for match in TEXT.finditer(latex))
     latex = TEXT.sub(f" {_WORDS} ", latex)
@@ -96,7 +96,7 @@ def post_text(post: MathPost, tokens: Tokenize = math_tokens) -> str:
     return PLACEHOLDER.sub(lambda mark: " ".join(tokens(latex[int(mark[0].rpartition("_")[2])])), post.text)
 
 
-def _names(token: str, numbers: Numbers, known: Mapping[str, str]) -> Iterator[str]:
+def _names(token: str, numbers: NumberTokens, known: Mapping[str, str]) -> Iterator[str]:
     if not token[0].isdigit():
         yield known.get(token) or token.removeprefix("\\")
     elif numbers == "characters":

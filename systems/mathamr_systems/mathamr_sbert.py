@@ -57,11 +57,11 @@ from pyterrier_mathamr.posts import (
 from pyterrier_mathamr.posts.topics import distinct_queries
 from pyterrier_mathamr.sparse.expressions import formula_trees, query_formula
 
-Representation = Literal["opt", "amr+opt", "amr+latex", "text+latex", "text+opt"]
+TextInput = Literal["opt", "amr+opt", "amr+latex", "text+latex", "text+opt"]
 """How a formula and its context are written; in the dissertation OPTText, AMRText w. OPTText (which is MathAMR),
 AMRText w. LaTeX, RawText w. LaTeX and RawText w. OPTText."""
 
-REPRESENTATION = one_of(*get_args(Representation))
+REPRESENTATION = one_of(*get_args(TextInput))
 WINDOW = Rule("an odd integer from 1", lambda value: at_least(1).holds(value) and value % 2 == 1)
 
 _STOP = re.compile(r"(?<![.,?\\])[.,?]\s*$")
@@ -112,7 +112,7 @@ class FormulaContexts(Leaf, Transformer):
 
     def __init__(
         self,
-        representation: Representation = "amr+opt",
+        representation: TextInput = "amr+opt",
         window: int = 1,
         *,
         parser: str | AmrParser = "dependency",
@@ -121,7 +121,7 @@ class FormulaContexts(Leaf, Transformer):
         verbose: bool = False,
     ) -> None:
         super().__init__()
-        self.representation: Representation = representation
+        self.representation: TextInput = representation
         self.window, self.parser, self.store = window, parser, store
         self.batch_size, self.verbose = batch_size, verbose
 
@@ -351,17 +351,17 @@ class MathAMRSentenceBERT(BiEncoder):
 
     label = "Sentence-BERT"
     OPTIONS = {"representation": REPRESENTATION, "window": WINDOW}  # noqa: RUF012
-    representation: Representation
+    representation: TextInput
     window: int
 
-    def __init__(self, network: Any, representation: Representation = "amr+opt", window: int = 1) -> None:
+    def __init__(self, network: Any, representation: TextInput = "amr+opt", window: int = 1) -> None:
         super().__init__(network, representation=representation, window=window)
 
     @classmethod
     def new(
         cls,
         backbone: str | Path = "all-MiniLM-L6-v2",
-        representation: Representation = "amr+opt",
+        representation: TextInput = "amr+opt",
         window: int = 1,
         *,
         max_length: int | None = None,

@@ -31,9 +31,9 @@ from pyterrier_mathamr.posts.topics import TOPIC_FORMS, distinct_queries
 from pyterrier_mathamr.sparse.bm25 import BM25Index, BM25Snapshot
 from pyterrier_mathamr.sparse.tokens import lex_latex, word_tokens
 
-Weights = Mapping[str, Mapping[str, float]]
+KeyWeights = Mapping[str, Mapping[str, float]]
 
-REDUCTION_WEIGHTS: Weights = MappingProxyType(
+REDUCTION_WEIGHTS: KeyWeights = MappingProxyType(
     {
         "word": {"idf": 3.11, "title": 1.26, "length": 2.41},
         "formula": {"symbols": 0.20, "title": 1.89, "position": -0.16, "count": -0.55},
@@ -94,7 +94,12 @@ class QueryReduction(Leaf, Transformer):
     }
 
     def __init__(
-        self, bm25_index: BM25Index, words: int | None = 20, formulas: int | None = 2, *, weights: Weights | None = None
+        self,
+        bm25_index: BM25Index,
+        words: int | None = 20,
+        formulas: int | None = 2,
+        *,
+        weights: KeyWeights | None = None,
     ) -> None:
         super().__init__()
         self.bm25_index, self.words, self.formulas, self.weights = bm25_index, words, formulas, weights

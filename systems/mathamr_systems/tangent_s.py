@@ -34,8 +34,8 @@ from pyterrier_mathamr.sparse.index import best_first
 from pyterrier_mathamr.sparse.tangent import TangentIndex, TangentSnapshot, dice, pair_terms
 from pyterrier_mathamr.store import Rows
 
-Numbers = npt.NDArray[np.int32]
-Pair = tuple[int, int]
+Int32s = npt.NDArray[np.int32]
+NodePair = tuple[int, int]
 NONE, EXACT, VARIABLE, CONSTANT = range(4)
 """The kind of a pair of nodes: not unifiable, of the same label, two variables, two constants."""
 
@@ -73,7 +73,7 @@ class TreeLabels:
 
 
 @dataclass(slots=True)
-class Query:
+class QueryTree:
     """A query's tree as the alignment reads it: preorder lists."""
 
     nodes: tuple[str, ...]
@@ -81,7 +81,7 @@ class Query:
     children: list[list[tuple[int, int]]]  # edge number or position, node
 
     @classmethod
-    def of_tree(cls, tree: FormulaTree, kind: Packed) -> Query:
+    def of_tree(cls, tree: FormulaTree, kind: Packed) -> QueryTree:
         numbered = [
             [(_NEXT[label] if kind == "slt" else place, node) for place, (label, node) in enumerate(below)]
             for below in tree.children()
@@ -101,11 +101,11 @@ class Counts:
     exact: npt.NDArray[np.int16]  # nodes of the same label that are not variables
     same: npt.NDArray[np.int16]  # nodes of the same label
     edges: npt.NDArray[np.int16]  # edges of the query between such nodes
-    children: Numbers  # [edges, g + 1], the candidates' children by edge or position; g for none
-    special: dict[int, dict[int, list[Pair]]] = field(default_factory=dict)
+    children: Int32s  # [edges, g + 1], the candidates' children by edge or position; g for none
+    special: dict[int, dict[int, list[NodePair]]] = field(default_factory=dict)
     """By nodes of the query and of the candidates: pairs of children that do not follow only from the edges."""
 
-    def add(self, q: int, child: int | Numbers, places: Numbers, nodes: slice | Numbers = slice(None)) -> None:
+    def add(self, q: int, child: int | Int32s, places: Int32s, nodes: slice | Int32s = slice(None)) -> None:
         """Add the child's counts at ``places`` to the parent's at ``nodes``."""
         self.total[q, nodes] += self.total[child, places]
         self.exact[q, nodes] += self.exact[child, places]
@@ -117,12 +117,12 @@ class Counts:
 class _Special(NamedTuple):
     """Pairs of children for ``k`` nodes of the candidates."""
 
-    nodes: Numbers  # [k]
-    ours: Numbers  # [k, steps], a child of the query's node
-    theirs: Numbers  # [k, steps], a child of the candidate's node; g for none
+    nodes: Int32s  # [k]
+    ours: Int32s  # [k, steps], a child of the query's node
+    theirs: Int32s  # [k, steps], a child of the candidate's node; g for none
 
 
-def count_pairs(query: Query, candidates: PackedTrees, labels: TreeLabels) -> Counts:
+def count_pairs(query: QueryTree, candidates: PackedTrees, labels: TreeLabels) -> Counts:
     n, g = len(query.nodes), len(candidates.labels)
     of_label = {label: labels.pairs_with(label) for label in set(query.nodes)}
     kinds, same = np.zeros((n, g + 1), dtype=np.uint8), np.zeros((n, g + 1), dtype=np.int16)
@@ -137,7 +137,7 @@ def count_pairs(query: Query, candidates: PackedTrees, labels: TreeLabels) -> Co
     return counts
 
 
-def _add_layout(counts: Counts, query: Query, q: int, candidates: PackedTrees, labels: TreeLabels) -> None:
+def _add_layout(counts: Counts, query: QueryTree, q: int, candidates: PackedTrees, labels: TreeLabels) -> None:
     """Add the children's counts in layout trees: along each edge that both nodes have."""
     for edge, child in query.children[q]:
         if edge == ELEMENT or edge >= len(counts.children):
@@ -150,7 +150,7 @@ def _add_layout(counts: Counts, query: Query, q: int, candidates: PackedTrees, l
         counts.add(q, child, places)
 
 
-def _add_operators(counts: Counts, query: Query, q: int, candidates: PackedTrees, labels: TreeLabels) -> None:
+def _add_operators(counts: Counts, query: QueryTree, q: int, candidates: PackedTrees, labels: TreeLabels) -> None:
     """Add the children's counts in operator trees: in order, or below equal unordered nodes the best pairs first."""
     label, g = query.nodes[q], len(candidates.labels)
     followed = np.ones(g + 1, dtype=np.bool_)
@@ -166,7 +166,7 @@ def _add_operators(counts: Counts, query: Query, q: int, candidates: PackedTrees
         counts.add(q, child, places)
 
 
-def _unordered(counts: Counts, query: Query, q: int, nodes: Numbers) -> Iterator[_Special]:
+def _unordered(counts: Counts, query: QueryTree, q: int, nodes: Int32s) -> Iterator[_Special]:
     """Pair the children of an unordered node greedily: the pair that aligns most nodes first, then most equal ones."""
     ours = np.array([child for _, child in query.children[q]], dtype=np.int32)
     g = len(counts.own[0]) - 1
@@ -186,7 +186,7 @@ def _unordered(counts: Counts, query: Query, q: int, nodes: Numbers) -> Iterator
         yield _Special(some, np.stack([a for a, _ in picked], axis=1), np.stack([b for _, b in picked], axis=1))
 
 
-def _cells(counts: Counts, query: Query, q: int, candidates: PackedTrees, labels: TreeLabels) -> _Special:
+def _cells(counts: Counts, query: QueryTree, q: int, candidates: PackedTrees, labels: TreeLabels) -> _Special:
     """Pair the elements of two matrices: in order if both have one row or one column, else by row and column."""
     nodes = np.flatnonzero(labels.kinds[candidates.labels] == "M!").astype(np.int32)
     ours, element, edge = list[int](), q, WITHIN
@@ -219,11 +219,11 @@ def _grid(ours: tuple[int, int], theirs: tuple[int, int]) -> Iterator[tuple[int,
             yield row * ours[1] + column, row * theirs[1] + column
 
 
-def _column(counts: Counts, number: int, nodes: Numbers) -> Numbers:
+def _column(counts: Counts, number: int, nodes: Int32s) -> Int32s:
     """Return the child of each node by an edge; ``g`` where there is none."""
     if number >= len(counts.children):
         return np.full_like(nodes, len(counts.own[0]) - 1)
-    column: Numbers = counts.children[number][nodes]
+    column: Int32s = counts.children[number][nodes]
     return column
 
 
@@ -235,7 +235,7 @@ def _add(counts: Counts, q: int, found: _Special) -> None:
     counts.special.setdefault(q, {}).update(zip(found.nodes.tolist(), pairs, strict=True))
 
 
-def _children(trees: PackedTrees) -> Numbers:
+def _children(trees: PackedTrees) -> Int32s:
     """Return the child of each node by edge number (layout) or position (operators), int32 ``[edges, g + 1]``."""
     g = len(trees.labels)
     below = np.flatnonzero(trees.parents >= 0)[::-1]  # the first of children with the same edge is kept
@@ -316,7 +316,7 @@ def align(
     query: FormulaTree, trees: PackedTrees, rows: Rows, labels: TreeLabels | None = None
 ) -> npt.NDArray[np.float64]:
     labels = labels or TreeLabels(trees.names)
-    read = Query.of_tree(query, trees.kind)
+    read = QueryTree.of_tree(query, trees.kind)
     scores = np.zeros((len(rows), 3), dtype=np.float64)
     sizes = np.cumsum((trees.offsets[rows + 1] - trees.offsets[rows]) * len(query.nodes))
     pieces = np.flatnonzero(np.diff(sizes // _CELLS, prepend=0)) if len(rows) else sizes
@@ -330,7 +330,7 @@ def align(
 class _Trials:
     """The trials of one query in some candidates."""
 
-    def __init__(self, query: Query, candidates: PackedTrees, counts: Counts) -> None:
+    def __init__(self, query: QueryTree, candidates: PackedTrees, counts: Counts) -> None:
         self._query, self._candidates, self._counts = query, candidates, counts
         edges = len(counts.children)
         self._layout = candidates.kind == "slt"
@@ -364,7 +364,7 @@ class _Trials:
         first = int(limits.argmax())  # likely the best: its score rules out some of the candidates before it
         known = self._trial(divmod(int(places[first]), size), tree)
         for least in (known[0][0], 0.0):
-            best, matched, some = _NOTHING, set[Pair](), np.flatnonzero(limits >= least)
+            best, matched, some = _NOTHING, set[NodePair](), np.flatnonzero(limits >= least)
             nodes = (counted[:, here].ravel()[places[some]].tolist() for counted in (counts.total, counts.same))
             for place, *bound in zip(places[some].tolist(), limits[some].tolist(), *nodes, strict=True):
                 if tuple(bound) > best and (pair := divmod(place, size)) not in matched:
@@ -375,7 +375,7 @@ class _Trials:
                 break
         return best
 
-    def _pairs(self, first: Pair, tree: _Candidate) -> list[Pair]:
+    def _pairs(self, first: NodePair, tree: _Candidate) -> list[NodePair]:
         """Descend from two nodes through both trees together; nodes that pair nothing are passed as well."""
         special, start, end, found = self._counts.special, tree.start, tree.start + len(tree.names), [first]
         for a, b in found:  # grows
@@ -398,7 +398,7 @@ class _Trials:
         label = self._query.nodes[node]
         return label[:2] == "M!" == candidate[:2] and label[:3] != candidate[:3]
 
-    def _trial(self, start: Pair, tree: _Candidate) -> tuple[_Score, list[Pair]]:
+    def _trial(self, start: NodePair, tree: _Candidate) -> tuple[_Score, list[NodePair]]:
         """Align from two nodes, unify the variables, and score the matched nodes."""
         nodes, names, parents = self._query.nodes, tree.names, self._query.parents
         matched, variables, exact = [], [], 0

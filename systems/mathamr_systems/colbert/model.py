@@ -27,8 +27,8 @@ from .network import (
     DESCRIPTION,
     ColBERTOptions,
     ColBERTTexts,
-    Side,
     TextRows,
+    TextSide,
     assemble,
     colbert_faults,
     digest_of,
@@ -41,7 +41,7 @@ from .network import (
     read_options,
     write_description,
 )
-from .training import ColBERTData, ColBERTTraining, Records, States, train_colbert
+from .training import ColBERTData, ColBERTTraining, PostRecords, States, train_colbert
 
 Preset = Literal["published", "mini"]
 
@@ -195,7 +195,7 @@ class ColBERT(TokenModel):
     def fit(
         self,
         pairs: Iterable[Any] | pd.DataFrame,
-        posts: Records | pd.DataFrame | None = None,
+        posts: PostRecords | pd.DataFrame | None = None,
         *,
         negatives: Mapping[str, Sequence[str]] | None = None,
         never: Mapping[str, Iterable[str]] | None = None,
@@ -279,7 +279,7 @@ class ColBERT(TokenModel):
     def encode(
         self,
         texts: Sequence[str],
-        side: Side,
+        side: TextSide,
         *,
         device: str | None = None,
         precision: Precision = "auto",

@@ -62,11 +62,11 @@ from pyterrier_mathamr.model.text_encoder import check_encoder_folder, without_b
 from pyterrier_mathamr.posts import MathPost, plain_text
 from pyterrier_mathamr.store import signed
 
-Side = Literal["query", "document"]
+TextSide = Literal["query", "document"]
 Embeddings = npt.NDArray[np.float32]
 """float32 ``[n, d]``, rows of unit length: tokens in order, ``[CLS]`` last."""
 
-PREFIXES: dict[Side, str] = {"query": "[unused0]", "document": "[unused1]"}
+PREFIXES: dict[TextSide, str] = {"query": "[unused0]", "document": "[unused1]"}
 """The token after ``[CLS]`` by which the model distinguishes queries and documents."""
 
 _Length = Annotated[int, at_least(4)]
@@ -201,7 +201,7 @@ class TextRows(NamedTuple):
 
 
 def encode_texts(
-    encoder: Any, texts: Sequence[str], side: Side, *, precision: Precision = "auto", verbose: bool = False
+    encoder: Any, texts: Sequence[str], side: TextSide, *, precision: Precision = "auto", verbose: bool = False
 ) -> list[TextRows]:
     """Encode texts on the device where the encoder is."""
     encoded: list[TextRows | None] = [None] * len(texts)
@@ -218,7 +218,7 @@ def encode_texts(
     return [text for text in encoded if text is not None]
 
 
-def batches_of_texts(encoder: Any, texts: Sequence[str], side: Side) -> list[list[int]]:
+def batches_of_texts(encoder: Any, texts: Sequence[str], side: TextSide) -> list[list[int]]:
     """Group texts of similar lengths in tokens, the longest first, so that little is padding."""
     first = encoder[0]
     if side == "query" and first.query_expansion is not None:
@@ -233,13 +233,13 @@ def batches_of_texts(encoder: Any, texts: Sequence[str], side: Side) -> list[lis
     return list(batches_by_size(lengths, _BUDGET.get(encoder.device.type, _BUDGET["cuda"])))
 
 
-def features_of(encoder: Any, texts: list[str], side: Side) -> dict[str, Any]:
+def features_of(encoder: Any, texts: list[str], side: TextSide) -> dict[str, Any]:
     """Tokenize the texts of a batch, on the encoder's device."""
     prepared = encoder.preprocess(texts, prompt=encoder.prompts.get(side), task=side)
     return {name: value.to(encoder.device) if isinstance(value, Tensor) else value for name, value in prepared.items()}
 
 
-def finish(encoder: Any, features: dict[str, Any], side: Side) -> dict[str, Any]:
+def finish(encoder: Any, features: dict[str, Any], side: TextSide) -> dict[str, Any]:
     """Apply the modules after the language model: projection, mask of the rows that score, unit length."""
     for module in list(encoder)[1:]:
         options = {"task": side} if "task" in getattr(module, "forward_kwargs", ()) else {}
@@ -285,7 +285,7 @@ def math_start(encoder: Any, posts: Sequence[MathPost], options: ColBERTOptions,
         projection.copy_(directions.to(projection.device))
 
 
-Form = Literal["sentence-transformers", "Stanford", "Approach Zero"]
+CheckpointForm = Literal["sentence-transformers", "Stanford", "Approach Zero"]
 
 LENGTH = 512
 """Tokens of queries and documents if a checkpoint does not set them."""
@@ -300,7 +300,7 @@ _PYLATE = {"query_prefix", "document_prefix"}
 _PYLATE_PARTS = ("pylate.models.Dense.Dense",)  # replaced by the library's own class
 
 
-def form_of(folder: Path) -> Form:
+def form_of(folder: Path) -> CheckpointForm:
     """Recognize the form of a checkpoint by its descriptions, without loading weights."""
     if (folder / _MODULES).is_file():
         check_encoder_folder(folder, also=_PYLATE_PARTS)
@@ -310,7 +310,7 @@ def form_of(folder: Path) -> Form:
         raise _unknown(folder, "a SentenceTransformer, which has one vector for a text")
     if not (folder / _CONFIG).is_file():
         raise _unknown(folder, f"it has neither {_MODULES} nor {_CONFIG}")
-    forms: dict[str, Form] = {"HF_ColBERT": "Stanford", "ColBERT": "Approach Zero"}
+    forms: dict[str, CheckpointForm] = {"HF_ColBERT": "Stanford", "ColBERT": "Approach Zero"}
     architectures = [str(name) for name in _read(folder / _CONFIG).get("architectures") or ()]
     form = next((forms[name] for name in architectures if name in forms), None)
     if form is None:

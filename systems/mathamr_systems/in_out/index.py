@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 Grid = npt.NDArray[np.int16]
 """Vectors on the grid: int16 ``[r, d]``."""
-Scores = npt.NDArray[np.float64]
+TreeScores = npt.NDArray[np.float64]
 
 _STEPS = 4000
 _FINE = 1 << 20  # a node's term is a multiple of 1 / _FINE, so that sums of them are exact, too
@@ -65,9 +65,9 @@ def on_grid(vectors: npt.NDArray[np.float32]) -> Grid:
     return rows
 
 
-def lengths(rows: Grid) -> Scores:
+def lengths(rows: Grid) -> TreeScores:
     """Compute the length of each vector on the grid, about 4,000."""
-    norms: Scores = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+    norms: TreeScores = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
     return norms
 
 
@@ -123,7 +123,7 @@ class NodeRows:
     def _filled(self) -> Rows:
         return np.flatnonzero(np.diff(self.offsets))
 
-    def maxsim(self, query: Grid, temperature: float | None = None) -> Scores:
+    def maxsim(self, query: Grid, temperature: float | None = None) -> TreeScores:
         """Score all expressions for one formula: S(Q, C) = Σᵢ maxⱼ cos(qᵢ, cⱼ) (In+Out, equation 4).
 
         With a temperature τ the term of a node is exp((cos - 1) / τ).
@@ -207,12 +207,12 @@ _NAMES: dict[Packed, str] = {"slt": "layout graph", "opt": "operator graph"}
 _PAPER = "https://doi.org/10.1145/3731120.3744589"
 
 
-def combined(combine: Combine, scores: Scores) -> Scores:
+def combined(combine: Combine, scores: TreeScores) -> TreeScores:
     weights, values = parts(combine, scores)
     return np.asarray((weights * values).sum(axis=0))
 
 
-def parts(combine: Combine, scores: Scores) -> tuple[Scores, Scores]:
+def parts(combine: Combine, scores: TreeScores) -> tuple[TreeScores, TreeScores]:
     """Write the combined score as a weighted sum."""
     if combine == "rrf":
         return np.ones_like(scores), 1 / (RRF_K + np.array([ranks(graph_scores) for graph_scores in scores]))
@@ -226,7 +226,7 @@ def parts(combine: Combine, scores: Scores) -> tuple[Scores, Scores]:
     return np.where(above, 2 * (scores[::-1] / total) ** 2, 0.0), scores
 
 
-def ranks(scores: Scores) -> Scores:
+def ranks(scores: TreeScores) -> TreeScores:
     """Rank scores from 1, the greatest first; equal ones share their best rank."""
     return np.asarray(1.0 + len(scores) - np.searchsorted(np.sort(scores), scores, side="right"), dtype=np.float64)
 
@@ -288,7 +288,7 @@ class InOutRetriever(FormulaRetriever):
     def snapshot(self) -> InOutSnapshot:
         return self.in_out_index.asked()[0]
 
-    def scores(self, snapshot: InOutSnapshot, pair: FormulaPair) -> Scores:
+    def scores(self, snapshot: InOutSnapshot, pair: FormulaPair) -> TreeScores:
         """Score all expressions of ``snapshot`` for the trees ``pair`` of a formula; minus infinity without a graph."""
         vectors = snapshot.expressions.payload
         each = self._each(_graphs(self.in_out_index.encoder(), pair), vectors)
@@ -320,7 +320,7 @@ class InOutRetriever(FormulaRetriever):
                 value = float(candidate.maxsim(node[None], self.temperature)[0])
                 yield ScoreTerm(name, factor * value, value, factor, label)
 
-    def _each(self, graphs: Sequence[tuple[Packed, FormulaTree, Grid]], vectors: NodeVectors) -> Scores:
+    def _each(self, graphs: Sequence[tuple[Packed, FormulaTree, Grid]], vectors: NodeVectors) -> TreeScores:
         """Score all expressions by each graph of a query: float64 ``[graphs, x]``."""
         scores = [
             getattr(vectors, kind).maxsim(rows, self.temperature) * self._factor(rows) for kind, _, rows in graphs

@@ -178,7 +178,7 @@ class FormulaTraining:
 FORMAT_VERSION = 1
 DESCRIPTION = "in_out.json"
 
-Vectors = npt.NDArray[np.float32]
+RowVectors = npt.NDArray[np.float32]
 _NODE_BUDGET = 16_384
 
 
@@ -329,7 +329,7 @@ class InOut(SavedModel):
         distinct: bool = True,
         device: str | None = None,
         verbose: bool = False,
-    ) -> list[Vectors]:
+    ) -> list[RowVectors]:
         """Encode formulas: a vector for each node.
 
         Args:
@@ -383,7 +383,7 @@ def _packed(formulas: FormulaTrees | Iterable[FormulaPair]) -> dict[Packed, Pack
     }
 
 
-def _distinct(rows: Vectors) -> Vectors:
+def _distinct(rows: RowVectors) -> RowVectors:
     first: dict[bytes, int] = {}
     for number, row in enumerate(rows):
         first.setdefault(row.tobytes(), number)

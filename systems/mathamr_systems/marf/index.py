@@ -32,7 +32,7 @@ from pyterrier_mathamr.index.transformers import IndexRetriever, IndexTransforme
 from pyterrier_mathamr.store import Mode, UnknownIdError, ranges
 
 from .model import FORMULAS, MaRF, view_parts, view_scores
-from .network import Formula, View
+from .network import Symbols, TokenView
 
 MOST_ROWS = 15_000_000
 """Rows that a retriever scans for each query, such as 20,000 documents with six views of 128 tokens have."""
@@ -200,7 +200,7 @@ class MaRFPartsScorer(IndexTransformer):
             check_model(snapshot.path, self.model.name, str(name))
         return snapshot
 
-    def _views(self, snapshot: MaRFSnapshot, numbers: Numbers) -> tuple[list[list[View]], list[list[Formula]]]:
+    def _views(self, snapshot: MaRFSnapshot, numbers: Numbers) -> tuple[list[list[TokenView]], list[list[Symbols]]]:
         """Compute the views of some documents, and name their formulas."""
         rows, offsets = snapshot.rows(numbers)
         contexts = [rows[start:end] for start, end in pairwise(offsets.tolist())]

@@ -50,12 +50,12 @@ from pyterrier_mathamr.store import new_folder, signed
 from .network import (
     UNKNOWN,
     ContextEncoder,
-    Formula,
     FormulaTokens,
     MaRFConfig,
     MaRFNetwork,
     MaRFPost,
-    View,
+    Symbols,
+    TokenView,
     formula_rows,
     formula_tokens,
     fused_rows,
@@ -349,7 +349,7 @@ class MaRF(TokenModel):
         device: str | None = None,
         precision: Precision = "auto",
         verbose: bool = False,
-    ) -> list[list[View]]:
+    ) -> list[list[TokenView]]:
         """Encode posts: a view for each chosen formula, or a view of only the context for a post without formulas.
 
         Args:
@@ -378,13 +378,13 @@ class MaRF(TokenModel):
 
     def fuse(
         self,
-        contexts: Sequence[View],
-        chosen: Sequence[Sequence[Formula]],
+        contexts: Sequence[TokenView],
+        chosen: Sequence[Sequence[Symbols]],
         *,
         device: str | None = None,
         precision: Precision = "auto",
         verbose: bool = False,
-    ) -> list[list[View]]:
+    ) -> list[list[TokenView]]:
         """Fuse the context rows of each post with each of its formulas; see :meth:`encode`.
 
         Args:
@@ -396,25 +396,25 @@ class MaRF(TokenModel):
         """
         options: dict[str, Any] = {"device": device, "precision": precision}
         of_formulas = self.formula_rows({one for some in chosen for one in some}, **options)
-        tasks: list[tuple[int, Formula | None]] = []
+        tasks: list[tuple[int, Symbols | None]] = []
         for place, some in enumerate(chosen):
             tasks += [(place, one) for one in some] or [(place, None)]
-        views: list[list[View]] = [[] for _ in contexts]
+        views: list[list[TokenView]] = [[] for _ in contexts]
         fusible = [(contexts[place], of_formulas[one] if one else None) for place, one in tasks]
         made = fused_rows(self._network, fusible, self.config.keys, verbose=verbose, **options)
         for (place, _), view in zip(tasks, made, strict=True):
             views[place].append(view)
         return views
 
-    def formula_batch(self, formulas: Sequence[Formula], device: torch.device) -> tuple[Tensor, Tensor]:
+    def formula_batch(self, formulas: Sequence[Symbols], device: torch.device) -> tuple[Tensor, Tensor]:
         """Encode ``formulas`` on ``device`` to train: float ``[b, m, f]``, and the mask of padding, bool ``[b, m]``."""
         ids = [torch.tensor(self.tokens.ids(one, self.config.formula_length)) for one in formulas]
         batch, missing = padded(ids, device)
         return self._network.formulas(batch, missing), missing
 
     def formula_rows(
-        self, formulas: Iterable[Formula], *, device: str | None = None, precision: Precision = "auto"
-    ) -> dict[Formula, Tensor]:
+        self, formulas: Iterable[Symbols], *, device: str | None = None, precision: Precision = "auto"
+    ) -> dict[Symbols, Tensor]:
         """Encode distinct formulas: float32 ``[m, f]`` each.
 
         Args:
@@ -425,7 +425,7 @@ class MaRF(TokenModel):
         encoder, length = self._network.formulas, self.config.formula_length
         return formula_rows(encoder, self.tokens, formulas, length, device=device, precision=precision)
 
-    def chosen(self, reading: MaRFPost, name: str, query: bool) -> tuple[Formula, ...]:
+    def chosen(self, reading: MaRFPost, name: str, query: bool) -> tuple[Symbols, ...]:
         """Choose the formulas that a post has views of, by the seed ``name``; none for a post without formulas.
 
         Args:
@@ -535,7 +535,7 @@ class MaRFPosts(TokenPosts):
         return view_parts(label, view_scores(query, views), formulas)
 
 
-def view_scores(query: Mapping[str, Any], views: Sequence[View]) -> npt.NDArray[np.float64]:
+def view_scores(query: Mapping[str, Any], views: Sequence[TokenView]) -> npt.NDArray[np.float64]:
     """Score each view of a document against the columns of a query: float64 ``[views]``, of float32 precision."""
     offsets = np.cumsum([0, *map(len, views)], dtype=np.int64)
     return exact_maxsim(query["query_embs"], np.concatenate(views), offsets, query.get("query_weights"))

@@ -47,12 +47,12 @@ from pyterrier_mathamr.model.text_encoder import check_encoder_folder, without_b
 from pyterrier_mathamr.posts import MathPost, plain_text
 from pyterrier_mathamr.store import Cache
 
-Keys = Literal["formulas", "context"]
-Rows = npt.NDArray[np.float32]
-Formula = tuple[str, ...]
+AttentionKeys = Literal["formulas", "context"]
+TokenRows = npt.NDArray[np.float32]
+Symbols = tuple[str, ...]
 """The math tokens of a formula."""
 
-UNKNOWN: Formula = ("",)
+UNKNOWN: Symbols = ("",)
 """A formula of one token that no vocabulary has."""
 
 MIN_TOKENS = 3
@@ -114,7 +114,7 @@ class MaRFConfig(Options):
     heads: Count = 8
     dropout: Annotated[float, BELOW_1] = 0.1
     context: Annotated[bool, FLAG] = True
-    keys: Keys = "formulas"
+    keys: AttentionKeys = "formulas"
     formulas: Count = 6
     query_formulas: Literal["longest", "all"] = "longest"
     seed: Natural = 42
@@ -134,7 +134,7 @@ class MaRFPost:
     """A post as MaRF reads it."""
 
     text: str  # for the context encoder
-    formulas: tuple[Formula, ...]  # distinct and sorted, so that their order in the post has no effect
+    formulas: tuple[Symbols, ...]  # distinct and sorted, so that their order in the post has no effect
 
     @classmethod
     def of(cls, post: MathPost, config: MaRFConfig) -> MaRFPost:
@@ -142,11 +142,11 @@ class MaRFPost:
         formulas = {_tokens(formula.latex)[: config.formula_length] for formula in post.formulas}
         return cls(text, tuple(sorted(formula for formula in formulas if formula)))
 
-    def longest(self) -> tuple[Formula, ...]:
+    def longest(self) -> tuple[Symbols, ...]:
         """Return the formula with the most tokens, of several the first in order; none of a post without formulas."""
         return tuple(sorted(self.formulas, key=lambda formula: (-len(formula), formula))[:1])
 
-    def some(self, most: int, seed: str) -> tuple[Formula, ...]:
+    def some(self, most: int, seed: str) -> tuple[Symbols, ...]:
         """Return the longest formula, or several drawn at random, the same for the same seed."""
         if most == 1:
             return self.longest()
@@ -177,7 +177,7 @@ class FormulaTokens:
 
 
 @lru_cache(maxsize=65_536)
-def _tokens(latex: str) -> Formula:
+def _tokens(latex: str) -> Symbols:
     return tuple(map(intern, formula_tokens(latex)))  # of a million posts, equal tokens are one object
 
 
@@ -235,7 +235,7 @@ class ContextEncoder:
         device: str | None = None,
         precision: Precision = "auto",
         verbose: bool = False,
-    ) -> list[Rows]:
+    ) -> list[TokenRows]:
         """Encode texts, batched by length; memory is bounded by a batch and the result."""
         if self.cache is None:
             return self._encode(list(texts), query, device, precision, verbose)
@@ -261,7 +261,7 @@ class ContextEncoder:
 
     def _encode(
         self, texts: list[str], query: bool, device: str | None, precision: Precision, verbose: bool
-    ) -> list[Rows]:
+    ) -> list[TokenRows]:
         where = choose_device(device)
         self.network.to(where)
         ids: list[list[int]] = []
@@ -279,7 +279,7 @@ class ContextEncoder:
         return encoded
 
     @torch.inference_mode()
-    def _batch(self, ids: list[list[int]], where: torch.device, precision: Precision) -> Iterator[Rows]:
+    def _batch(self, ids: list[list[int]], where: torch.device, precision: Precision) -> Iterator[TokenRows]:
         tensors = list(map(torch.tensor, ids))
         padded = pad_sequence(tensors, batch_first=True, padding_value=self.tokenizer.pad_token_id or 0)
         mask = pad_sequence([torch.ones_like(tokens) for tokens in tensors], batch_first=True)
@@ -288,7 +288,7 @@ class ContextEncoder:
         rows = states.to("cpu", torch.float16).float().numpy()
         return (self._ordered(found[: len(tokens)], tokens) for found, tokens in zip(rows, ids, strict=True))
 
-    def _ordered(self, rows: Rows, ids: list[int]) -> Rows:
+    def _ordered(self, rows: TokenRows, ids: list[int]) -> TokenRows:
         if ids[0] == self.tokenizer.cls_token_id:
             rows = np.roll(rows, -1, axis=0)
         return rows[-1:].copy() if self.config.rows == "last" else rows.copy()
@@ -299,7 +299,7 @@ def token_budget(device: torch.device) -> int:
     return _BUDGET.get(device.type, _BUDGET["cuda"])
 
 
-View = npt.NDArray[np.float32]
+TokenView = npt.NDArray[np.float32]
 """float32 ``[n, d]``, rows of unit length."""
 
 _BASE = 10_000.0  # of the rotary angles
@@ -445,17 +445,17 @@ def set_maps(
 def formula_rows(
     encoder: FormulaTransformer,
     tokens: FormulaTokens,
-    formulas: Iterable[Formula],
+    formulas: Iterable[Symbols],
     length: int,
     *,
     device: str | None = None,
     precision: Precision = "auto",
-) -> dict[Formula, Tensor]:
+) -> dict[Symbols, Tensor]:
     """Encode formulas, each distinct one once, so that equal ones have equal rows."""
     where = choose_device(device)
     distinct = sorted(set(formulas), key=lambda one: (-len(one), one))
     ids = [tokens.ids(one, length) for one in distinct]
-    rows_of: dict[Formula, Tensor] = {}
+    rows_of: dict[Symbols, Tensor] = {}
     encoder.to(where)
     for members in batches_by_size(list(map(len, ids)), token_budget(where)):
         batch, missing = padded([torch.tensor(ids[i]) for i in members], where)
@@ -470,13 +470,13 @@ def formula_rows(
 @torch.inference_mode()
 def fused_rows(
     network: MaRFNetwork,
-    tasks: Sequence[tuple[View, Tensor | None]],
-    keys: Keys,
+    tasks: Sequence[tuple[TokenView, Tensor | None]],
+    keys: AttentionKeys,
     *,
     device: str | None = None,
     precision: Precision = "auto",
     verbose: bool = False,
-) -> list[View]:
+) -> list[TokenView]:
     """Fuse contexts with formulas, batched by length."""
     where, found = choose_device(device), [np.empty((0, 0), np.float32)] * len(tasks)
     network.to(where)

@@ -41,10 +41,20 @@ from pyterrier_mathamr.sparse.expressions import (
 from pyterrier_mathamr.sparse.expressions.parts import Formulas, content_of
 from pyterrier_mathamr.sparse.index import SparseIndex, best_first
 from pyterrier_mathamr.sparse.texts import text_fields
-from pyterrier_mathamr.store import Array, DamagedError, Field, Job, Rows, StoredPart, map_arrays, move, write_arrays
-from pyterrier_mathamr.store import Mode as BuildMode
+from pyterrier_mathamr.store import (
+    Array,
+    DamagedError,
+    Field,
+    Job,
+    Mode,
+    Rows,
+    StoredPart,
+    map_arrays,
+    move,
+    write_arrays,
+)
 
-from .word_vectors import REPRESENTATIONS, FastTextOptions, Representation, WordCorpus, WordVectors, sentences, train
+from .word_vectors import REPRESENTATIONS, FastTextOptions, TreeForm, WordCorpus, WordVectors, sentences, train
 
 Kept = Literal["slt", "opt", "slt_type", "opt_type", "sum"]
 KEPT: tuple[Kept, ...] = get_args(Kept)
@@ -62,7 +72,7 @@ _BLOCK = 8192  # rows that are compared at once
 class FormulaEncoder:
     """Encodes formulas by the word vectors of each representation."""
 
-    words: Mapping[Representation, WordVectors]
+    words: Mapping[TreeForm, WordVectors]
 
     def encode(self, pair: FormulaPair) -> npt.NDArray[np.float32]:
         written = sentences(pair)
@@ -129,7 +139,7 @@ def cosines(rows: Quantized, lengths: npt.NDArray[np.int32], query: Quantized) -
     return np.divide(dots, np.sqrt(product), out=np.zeros(len(rows)), where=product > 0)
 
 
-def _encoder_fields(name: Representation) -> tuple[Field, ...]:
+def _encoder_fields(name: TreeForm) -> tuple[Field, ...]:
     words, rows = f"{name}_v", f"{name}_r"
     return (
         *text_fields(f"{name}_tokens", f"{name}_t"),
@@ -197,7 +207,7 @@ CFT = expression_kind(
 )
 
 
-Mode = Literal["cft", "cft2"]
+CFTMode = Literal["cft", "cft2"]
 
 _PAPER = "https://doi.org/10.1145/3341981.3344235"
 _NAMES: dict[Kept, str] = {
@@ -207,7 +217,7 @@ _NAMES: dict[Kept, str] = {
     "opt_type": "operator tree of types",
     "sum": "formula",
 }
-_COMPARED: dict[Mode, tuple[Kept, ...]] = {"cft": ("sum",), "cft2": REPRESENTATIONS}
+_COMPARED: dict[CFTMode, tuple[Kept, ...]] = {"cft": ("sum",), "cft2": REPRESENTATIONS}
 
 
 class _Term(NamedTuple):
@@ -248,7 +258,7 @@ class TangentCFTRetriever(FormulaRetriever):
     label, help_url = "Tangent-CFT", _PAPER
     checks: ClassVar[Mapping[str, Rule]] = {
         **FormulaRetriever.checks,
-        "mode": one_of(*get_args(Mode)),
+        "mode": one_of(*get_args(CFTMode)),
         "candidates": COUNT,
     }
 
@@ -257,7 +267,7 @@ class TangentCFTRetriever(FormulaRetriever):
         tangent_cft: TangentCFT,
         num_results: int = 1000,
         *,
-        mode: Mode = "cft2",
+        mode: CFTMode = "cft2",
         candidates: int = 1000,
         store: FormulaStore | None = None,
         verbose: bool = False,
@@ -327,7 +337,7 @@ class TangentCFTIndexer(ExpressionIndexer):
     def __init__(
         self,
         tangent_cft: TangentCFT,
-        mode: BuildMode = "create",
+        mode: Mode = "create",
         *,
         model: TangentCFT | None = None,
         training: FastTextOptions = FastTextOptions(),  # noqa: B008 - frozen
@@ -412,7 +422,7 @@ class TangentCFTIndexer(ExpressionIndexer):
 
     def _trained(self, job: Job, pairs: TreePairs) -> FormulaEncoder:
         """Train the representations that no earlier run of this job has trained."""
-        corpora, words = WordCorpus.of_formulas(pairs), dict[Representation, WordVectors]()
+        corpora, words = WordCorpus.of_formulas(pairs), dict[TreeForm, WordVectors]()
         for name in progress(REPRESENTATIONS, "training", "representations", verbose=self.verbose):
             path = job.scratch(f"{name}-{corpora[name].digest(self.training)}")
             if not path.exists():

@@ -37,8 +37,8 @@ from pyterrier_mathamr.model.config import Count, Natural, Options
 from pyterrier_mathamr.sparse.texts import Arrays, read_texts, text_arrays
 from pyterrier_mathamr.store import Array, DamagedError
 
-Representation = Literal["slt", "opt", "slt_type", "opt_type"]
-REPRESENTATIONS: tuple[Representation, ...] = get_args(Representation)
+TreeForm = Literal["slt", "opt", "slt_type", "opt_type"]
+REPRESENTATIONS: tuple[TreeForm, ...] = get_args(TreeForm)
 
 Word = tuple[str, ...]
 """The tokens of a symbol pair; tokens of the path between its nodes begin with :data:`EDGE`."""
@@ -51,9 +51,9 @@ UNKNOWN = chr(0x10FFFF)
 """The character of a token without one; no n-gram with it was trained."""
 
 
-def sentences(pair: FormulaPair) -> dict[Representation, list[Word]]:
+def sentences(pair: FormulaPair) -> dict[TreeForm, list[Word]]:
     """Write a formula in each representation, without those whose tree it lacks."""
-    written: dict[Representation, list[Word]] = {}
+    written: dict[TreeForm, list[Word]] = {}
     if pair.slt is not None:
         written["slt"], written["slt_type"] = _words(pair.slt, digits=True)
     if pair.opt is not None:
@@ -156,7 +156,7 @@ class FastTextOptions(Options):
         return cls(dimensions=100, epochs=10)
 
 
-Vector = npt.NDArray[np.float32]
+WordVector = npt.NDArray[np.float32]
 
 _OFFSET, _PRIME, _MASK = 2166136261, 16777619, 0xFFFFFFFF
 _REMEMBERED = 1 << 16
@@ -169,12 +169,12 @@ class WordVectors:
 
     tokens: Sequence[str]  # the tokens that have a character, ascending
     words: Sequence[str]  # spelled
-    vectors: Vector  # [v, d]
+    vectors: WordVector  # [v, d]
     buckets: npt.NDArray[np.int32]  # [r], ascending
     rows: npt.NDArray[np.float16]  # [r, d], of the buckets
     size: int  # all buckets
     ngrams: tuple[int, int]  # characters of the shortest and of the longest n-grams
-    _known: dict[Word, Vector] = field(default_factory=dict, repr=False)
+    _known: dict[Word, WordVector] = field(default_factory=dict, repr=False)
 
     @classmethod
     def empty(
@@ -219,7 +219,7 @@ class WordVectors:
     def _characters(self) -> Characters:
         return Characters(self.tokens)
 
-    def mean(self, sentence: Sequence[Word]) -> Vector:
+    def mean(self, sentence: Sequence[Word]) -> WordVector:
         """Compute the mean of the words of a sentence: float32 ``[d]``, zeros for none."""
         if not sentence:
             return np.zeros(self.vectors.shape[1], dtype=np.float32)
@@ -228,19 +228,19 @@ class WordVectors:
         for word in sentence:
             if word not in self._known:
                 self._known[word] = self.vector(self._characters.spell(word))
-        mean: Vector = np.mean([self._known[word] for word in sentence], axis=0, dtype=np.float32)
+        mean: WordVector = np.mean([self._known[word] for word in sentence], axis=0, dtype=np.float32)
         return mean
 
-    def vector(self, spelled: str) -> Vector:
+    def vector(self, spelled: str) -> WordVector:
         """Return the vector of a spelled word: float32 ``[d]``."""
         number = self._numbers.get(spelled)
         if number is not None:
-            known: Vector = self.vectors[number]
+            known: WordVector = self.vectors[number]
             return known
         buckets = np.array(ngram_buckets(spelled, *self.ngrams, self.size), dtype=np.int64)
         places = np.searchsorted(self.buckets, buckets)
         places = places[np.append(self.buckets, _NO_BUCKET - 1)[places] == buckets]
-        mean: Vector = self.rows[places].sum(axis=0, dtype=np.float32) / np.float32(max(1, len(buckets)))
+        mean: WordVector = self.rows[places].sum(axis=0, dtype=np.float32) / np.float32(max(1, len(buckets)))
         return mean
 
 
@@ -270,8 +270,8 @@ class WordCorpus:
         self._sentences: list[npt.NDArray[np.int32]] = []
 
     @classmethod
-    def of_formulas(cls, pairs: Iterable[FormulaPair]) -> dict[Representation, WordCorpus]:
-        corpora: dict[Representation, WordCorpus] = {name: cls() for name in REPRESENTATIONS}
+    def of_formulas(cls, pairs: Iterable[FormulaPair]) -> dict[TreeForm, WordCorpus]:
+        corpora: dict[TreeForm, WordCorpus] = {name: cls() for name in REPRESENTATIONS}
         for pair in pairs:
             for name, sentence in sentences(pair).items():
                 corpora[name].add(sentence)

@@ -32,13 +32,14 @@ from pyterrier_mathamr.model.checkpoints import RunFolder
 from pyterrier_mathamr.model.config import Count, MaybeCount, Natural, Options
 from pyterrier_mathamr.model.encoder.batching import batches_by_size, choose_device
 from pyterrier_mathamr.model.loop import TrainingLoop, Validation
+from pyterrier_mathamr.model.pairs import Pair
 from pyterrier_mathamr.model.saving import sum_faults, sums_of
 from pyterrier_mathamr.model.text_encoder import check_encoder_folder, without_bars
 from pyterrier_mathamr.model.transformers import Columns, DocEncoder, PostRows, QueryEncoder, Side
 from pyterrier_mathamr.posts.topics import distinct_queries
 from pyterrier_mathamr.store.saved import FORMAT, UNREADABLE, described, field, read_saved, reason_of, write_saved
 
-Kind = Literal["cross", "bi"]
+EncoderKind = Literal["cross", "bi"]
 """An encoder that reads both texts at once and gives a number, or one that gives a vector for each text."""
 
 DESCRIPTION = "two_step.json"
@@ -47,7 +48,7 @@ TOKENS = Rule("an integer from 1 to 1,000,000", lambda value: COUNT.holds(value)
 """The most tokens that a model reads."""
 
 
-def load_network(name: str | Path, kind: Kind, max_length: int, device: str | None = None) -> Any:
+def load_network(name: str | Path, kind: EncoderKind, max_length: int, device: str | None = None) -> Any:
     """Load a language model; missing parts, such as the last layer of a cross-encoder, start at random."""
     library, folder = require("sentence_transformers", "answers"), find_checkpoint(name)
     check_encoder_folder(folder)
@@ -140,7 +141,7 @@ class TwoStepModel:
     OPTIONS: ClassVar[Mapping[str, Rule]]
     """The options of the constructor after ``network``, in order."""
 
-    kind: Kind = "bi"
+    kind: EncoderKind = "bi"
 
     DESCRIPTION = DESCRIPTION
     faults = staticmethod(two_step_faults)
@@ -272,8 +273,6 @@ def _quiet() -> Iterator[None]:
 
 _MARGIN, _SCALE = 0.5, 20.0
 _LOSSES = "sentence_transformers.sentence_transformer.losses"
-
-Pair = tuple[str, str]
 
 
 class QuestionBatch(NamedTuple):

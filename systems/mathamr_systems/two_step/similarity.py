@@ -33,6 +33,7 @@ from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.graph.structure import placeholder_number
 from pyterrier_mathamr.model.encoder.batching import batches_by_size
 from pyterrier_mathamr.model.errors import TrainingError
+from pyterrier_mathamr.model.pairs import Pair
 from pyterrier_mathamr.model.transformers import Side
 from pyterrier_mathamr.posts import MathPost, plain_text, post_from_any, post_from_html
 from pyterrier_mathamr.posts.reading import check_topic, is_blank, text_of
@@ -40,11 +41,10 @@ from pyterrier_mathamr.posts.topics import TOPIC_FORMS, distinct_queries
 
 from .networks import (
     BiEncoder,
+    EncoderKind,
     Epoch,
     FitOptions,
     InMixedPrecision,
-    Kind,
-    Pair,
     PairLosses,
     QuestionBatch,
     TwoStepModel,
@@ -109,16 +109,16 @@ def linearise(graph: MathAMRGraph, *, order: Order = "role", math_word: bool = T
     return " ".join(word for word in words if word)
 
 
-Form = Literal["raw", "mathamr"]
+TextForm = Literal["raw", "mathamr"]
 """Texts with LaTeX between dollars, or linearized MathAMR graphs."""
 
-View = Literal["title", "head", "tail", "whole"]
+Excerpt = Literal["title", "head", "tail", "whole"]
 """The part of a question to read: its title, the beginning or the end of its body, or title and body."""
 
-Row = Mapping[Any, Any]
+TopicRow = Mapping[Any, Any]
 
 
-def question_text(row: Row, view: View, form: Form) -> str:
+def question_text(row: TopicRow, view: Excerpt, form: TextForm) -> str:
     if form == "mathamr":
         return _graph_text(row, "query_graph", "graph")
     check_topic(row)
@@ -130,7 +130,7 @@ def question_text(row: Row, view: View, form: Form) -> str:
     return plain_text(post_from_any(body, title if view == "whole" else ""))
 
 
-def answer_text(row: Row, form: Form) -> str:
+def answer_text(row: TopicRow, form: TextForm) -> str:
     if form == "mathamr":
         return _graph_text(row, "graph")
     post = MathPost("", ())
@@ -141,7 +141,7 @@ def answer_text(row: Row, form: Form) -> str:
     return plain_text(post)
 
 
-def _graph_text(row: Row, *columns: str) -> str:
+def _graph_text(row: TopicRow, *columns: str) -> str:
     graph = next((row[name] for name in columns if not is_missing(row.get(name))), None)
     return "" if graph is None or graph.is_empty else linearise(graph)
 
@@ -149,7 +149,7 @@ def _graph_text(row: Row, *columns: str) -> str:
 _TEXTS = {"raw": ("title", "body", "html", "query"), "mathamr": ("query_graph", "graph")}
 
 
-_LENGTHS: dict[View, int] = {"title": 128, "head": 128, "tail": 128, "whole": 256}
+_LENGTHS: dict[Excerpt, int] = {"title": 128, "head": 128, "tail": 128, "whole": 256}
 
 
 class QQSim(BiEncoder):
@@ -176,11 +176,11 @@ class QQSim(BiEncoder):
     """
 
     label = "QQSim"
-    OPTIONS = {"view": one_of(*get_args(View)), "form": one_of(*get_args(Form))}  # noqa: RUF012
-    view: View
-    form: Form
+    OPTIONS = {"view": one_of(*get_args(Excerpt)), "form": one_of(*get_args(TextForm))}  # noqa: RUF012
+    view: Excerpt
+    form: TextForm
 
-    def __init__(self, network: Any, view: View = "title", form: Form = "raw") -> None:
+    def __init__(self, network: Any, view: Excerpt = "title", form: TextForm = "raw") -> None:
         super().__init__(network, view=view, form=form)
         network.tokenizer.truncation_side = "left" if view == "tail" else "right"
 
@@ -188,8 +188,8 @@ class QQSim(BiEncoder):
     def new(
         cls,
         backbone: str | Path = "all-MiniLM-L6-v2",
-        view: View = "title",
-        form: Form = "raw",
+        view: Excerpt = "title",
+        form: TextForm = "raw",
         *,
         max_length: int | None = None,
         device: str | None = None,
@@ -214,11 +214,11 @@ class QQSim(BiEncoder):
         """List the columns that the form is read from."""
         return _TEXTS[self.form]
 
-    def row_text(self, row: Row, side: Side) -> str:
+    def row_text(self, row: TopicRow, side: Side) -> str:
         """Return the text of a ``row``, which is a question on either ``side``; see :meth:`text`."""
         return self.text(row)
 
-    def text(self, row: Row) -> str:
+    def text(self, row: TopicRow) -> str:
         """Write the input of the model for a question; see :func:`~.texts.question_text`."""
         return question_text(row, self.view, self.form)
 
@@ -278,7 +278,7 @@ class QQSim(BiEncoder):
         )
 
 
-Loss = Literal["bce", "bce+mnrl"]
+QASimLoss = Literal["bce", "bce+mnrl"]
 
 _LOSSES = "sentence_transformers.cross_encoder.losses"
 _FITS = 1.0
@@ -336,7 +336,7 @@ def cross_logits(network: Any, pairs: Sequence[tuple[str, str]]) -> Tensor:
 class CrossLosses:
     """Binary cross-entropy on targets and, in turn, a ranking loss on pairs that fit."""
 
-    def __init__(self, network: Any, loss: Loss) -> None:
+    def __init__(self, network: Any, loss: QASimLoss) -> None:
         library: Any = require(_LOSSES, "answers")
         self.network, self.loss = network, loss
         self._graded = library.BinaryCrossEntropyLoss(network)
@@ -483,18 +483,18 @@ class QASim(TwoStepModel):
         pipeline = questions >> threads.answers() >> threads.text_loader() >> qasim.scorer() >> TimesQQ()
     """
 
-    OPTIONS = {"kind": one_of(*get_args(Kind)), "form": one_of(*get_args(Form))}  # noqa: RUF012
-    form: Form
+    OPTIONS = {"kind": one_of(*get_args(EncoderKind)), "form": one_of(*get_args(TextForm))}  # noqa: RUF012
+    form: TextForm
 
-    def __init__(self, network: Any, kind: Kind = "cross", form: Form = "raw") -> None:
+    def __init__(self, network: Any, kind: EncoderKind = "cross", form: TextForm = "raw") -> None:
         super().__init__(network, kind=kind, form=form)
 
     @classmethod
     def new(
         cls,
         backbone: str | Path = "all-MiniLM-L6-v2",
-        kind: Kind = "cross",
-        form: Form = "raw",
+        kind: EncoderKind = "cross",
+        form: TextForm = "raw",
         *,
         max_length: int = 128,
         device: str | None = None,
@@ -518,11 +518,11 @@ class QASim(TwoStepModel):
         with seeded(seed):
             return cls(load_network(backbone, kind, max_length, device), kind, form)
 
-    def question(self, row: Row) -> str:
+    def question(self, row: TopicRow) -> str:
         """Write the input of the model for a question: title and body, or its linearized graph."""
         return question_text(row, "whole", self.form)
 
-    def answer(self, row: Row) -> str:
+    def answer(self, row: TopicRow) -> str:
         """Write the input of the model for an answer."""
         return answer_text(row, self.form)
 
@@ -531,7 +531,7 @@ class QASim(TwoStepModel):
         examples: Sequence[tuple[str, str, float]],
         options: FitOptions | None = None,
         *,
-        loss: Loss = "bce",
+        loss: QASimLoss = "bce",
         folds: int | None = 10,
         fold: int = 0,
         checkpoint: str | Path | None = None,
@@ -565,7 +565,7 @@ class QASim(TwoStepModel):
             ConfigError: an option is out of its range, or a target is not between 0 and 1.
             UnfinishedJobError: ``checkpoint`` has the state of another run.
         """
-        one_of(*get_args(Loss)).check("loss", loss)
+        one_of(*get_args(QASimLoss)).check("loss", loss)
         options = options or FitOptions(epochs=50)
         training, held_out = examples_of(examples, "examples", folds, fold)
         losses = BiLosses(self.network) if self.kind == "bi" else CrossLosses(self.network, loss)
