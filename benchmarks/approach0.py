@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from mathamr_systems import FormulaTrees
+from mathamr_systems.approach0.index import Constants, PathSearch, Scored, score_expressions
 from mathamr_systems.approach0.path_lists import PathLists, indexed_paths, path_query
-from mathamr_systems.approach0.search import Constants, PathSearch, Scored, score_expressions
 from mathamr_systems.approach0.tree import OperatorTree, canonical_tree, formula_paths
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 

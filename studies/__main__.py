@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mathamr_systems.cli.experiment import names_of
+from mathamr_systems.cli import names_of
 from pyterrier_mathamr.cli.group import MathAMRGroup
 from pyterrier_mathamr.cli.options import (
     FILE,

@@ -34,7 +34,7 @@ from .rows import MATHAMR_ROW, MINI_LM, SINGLE_ROW, TOKEN_ROW
 
 if TYPE_CHECKING:
     from mathamr_systems.marf import MaRF, MaRFIndex
-    from mathamr_systems.marf.context import Formula, MaRFPost
+    from mathamr_systems.marf.network import MaRFPost, Symbols
 
 
 LEAST_VOTES = 6
@@ -165,7 +165,7 @@ def with_other_formulas(marf: MaRF, posts: Sequence[MathPost]) -> MaRF:
     pool = sorted({formula for reading in marf.readings(posts) for formula in reading.formulas}, key=len)
     lengths, read = list(map(len, pool)), marf.readings
 
-    def other(formula: Formula, own: MaRFPost) -> Formula:
+    def other(formula: Symbols, own: MaRFPost) -> Symbols:
         first, last = bisect.bisect_left(lengths, len(formula)), bisect.bisect_right(lengths, len(formula))
         first, last = (first, last) if last - first > 1 else (max(0, first - 5), min(len(pool), last + 5))
         start = sum(map(ord, " ".join(formula))) % max(1, last - first)

@@ -15,8 +15,7 @@ from torch import Tensor
 from mathamr_systems import InOut
 from mathamr_systems.language_models import Precision
 from mathamr_systems.marf import MaRF
-from mathamr_systems.marf.context import Formula, MaRFPost, formula_tokens
-from mathamr_systems.marf.network import padded
+from mathamr_systems.marf.network import MaRFPost, Symbols, formula_tokens, padded
 from pyterrier_mathamr.formula import trees_from_latex
 from pyterrier_mathamr.posts import MathPost
 
@@ -34,7 +33,7 @@ class TreeMaRF(MaRF):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._in_out = InOut.from_pretrained(MODEL)
-        self._latex, self._known = dict[Formula, str](), dict[Formula, Tensor]()
+        self._latex, self._known = dict[Symbols, str](), dict[Symbols, Tensor]()
 
     def readings(self, posts: Sequence[MathPost]) -> list[MaRFPost]:
         """Read posts, and remember the LaTeX of their formulas."""
@@ -44,8 +43,8 @@ class TreeMaRF(MaRF):
         return super().readings(posts)
 
     def formula_rows(
-        self, formulas: Iterable[Formula], *, device: str | None = None, precision: Precision = "auto"
-    ) -> dict[Formula, Tensor]:
+        self, formulas: Iterable[Symbols], *, device: str | None = None, precision: Precision = "auto"
+    ) -> dict[Symbols, Tensor]:
         """Encode distinct formulas: a vector for each symbol of the layout tree, then of the operator tree."""
         asked = list(dict.fromkeys(formulas))
         new = [one for one in asked if one not in self._known]
@@ -61,7 +60,7 @@ class TreeMaRF(MaRF):
         self._known |= {one: torch.cat(own) if own else none for one, own in zip(new, rows, strict=True)}
         return {one: self._known[one] for one in asked}
 
-    def formula_batch(self, formulas: Sequence[Formula], device: torch.device) -> tuple[Tensor, Tensor]:
+    def formula_batch(self, formulas: Sequence[Symbols], device: torch.device) -> tuple[Tensor, Tensor]:
         """Encode formulas for a step of training."""
         rows = self.formula_rows(formulas)
         return padded([rows[one] for one in formulas], device)

@@ -37,7 +37,7 @@ from mathamr_systems.experiments.report import Report
 from mathamr_systems.experiments.stages import to_stderr
 from mathamr_systems.experiments.systems import DEPTH, TUNED, AnswerParts
 from mathamr_systems.experiments.workdir import KNOWN_ITEM, Artifacts
-from mathamr_systems.query_reduction import REDUCTION_WEIGHTS, Weights, key_terms
+from mathamr_systems.query_reduction import REDUCTION_WEIGHTS, KeyWeights, key_terms
 from pyterrier_mathamr._common.ids import pseudo_random
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.arqmath import TASK1_MEASURES
@@ -149,7 +149,7 @@ def _nearness(graph: MathAMRGraph) -> dict[str, float]:
     return near
 
 
-def fit(found: Sequence[Example], chosen: Mapping[str, Sequence[str]]) -> Weights:
+def fit(found: Sequence[Example], chosen: Mapping[str, Sequence[str]]) -> KeyWeights:
     """Learn the weights of some features.
 
     A word or formula with the score s adds σ(s + bias) times its contribution to the question; the weights minimize
@@ -195,13 +195,13 @@ def _padded(found: Sequence[Example], kind: str, columns: Sequence[int]) -> tupl
     return torch.from_numpy(features), torch.from_numpy(gains)
 
 
-def _term_scores(one: Example, weights: Weights, kind: str) -> Floats:
+def _term_scores(one: Example, weights: KeyWeights, kind: str) -> Floats:
     own = {name: weight for name, weight in weights[kind].items() if name != "bias"}
     scores: Floats = one.features[kind][:, _columns({kind: list(own)}, kind)] @ np.array(list(own.values()))
     return scores
 
 
-def losses(found: Sequence[Example], weights: Weights) -> Floats:
+def losses(found: Sequence[Example], weights: KeyWeights) -> Floats:
     """Compute the cross-entropy of each question, the mean over its right answers."""
     values = []
     for one in found:
@@ -216,7 +216,7 @@ def losses(found: Sequence[Example], weights: Weights) -> Floats:
 
 
 def reciprocal_ranks(
-    found: Sequence[Example], weights: Weights | None, budget: tuple[int | None, int | None]
+    found: Sequence[Example], weights: KeyWeights | None, budget: tuple[int | None, int | None]
 ) -> Floats:
     """Return 1 / rank of the first right answer of each reduced question, 0 after the tenth; whole without weights."""
     values = []
@@ -261,10 +261,10 @@ class _Remembering(StructuralSearch):
         return found
 
 
-def queries(index: BM25Index, weights: Weights, words: int | None, formulas: int | None) -> dict[str, Query]:
+def queries(index: BM25Index, weights: KeyWeights, words: int | None, formulas: int | None) -> dict[str, Query]:
     """Name the ways to make a query of a topic: the whole question, baselines, and query reduction."""
-    longest: Weights = {"word": {}, "formula": {"symbols": 1.0}}
-    rare: Weights = {"word": {"idf": 1.0}, "formula": {}}
+    longest: KeyWeights = {"word": {}, "formula": {"symbols": 1.0}}
+    rare: KeyWeights = {"word": {"idf": 1.0}, "formula": {}}
     title: Query = lambda topics: topics.assign(query=topics["title"]).drop(columns=["title", "body"])  # noqa: E731
 
     def with_longest(topics: pd.DataFrame) -> pd.DataFrame:
@@ -362,7 +362,7 @@ def _timed(parts: AnswerParts, ways: Mapping[str, Query]) -> pd.DataFrame:
 def _report(
     shared: Artifacts,
     years: Sequence[str],
-    learned: Mapping[str, Weights],
+    learned: Mapping[str, KeyWeights],
     validation: Sequence[Example],
     budget: tuple[int | None, int | None],
     means: Mapping[tuple[int | None, int | None], float],

@@ -26,9 +26,7 @@ import pyterrier as pt
 from mathamr_systems import FormulaAnswers, MathSEScore, RankingSVM, TimesQQ, TwoStepFeatures
 from mathamr_systems.experiments.systems import DEPTH, AnswerParts, AnswerSystem
 from mathamr_systems.two_step import FitOptions, linearise
-from mathamr_systems.two_step.qasim import TARGETS, QASim
-from mathamr_systems.two_step.qqsim import QQSim
-from mathamr_systems.two_step.texts import Form, View
+from mathamr_systems.two_step.similarity import TARGETS, Excerpt, QASim, QQSim, TextForm
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr.arqmath import Link, known_item_split, read_training_pairs
@@ -52,7 +50,7 @@ class Recipe:
     parts: FitOptions  # of the models of bodies, and of linearized titles, after that
     pairs: FitOptions | None  # of QASim on questions and their own answers, before judgments; None: it is left out
     judgments: FitOptions  # of QASim on judgments
-    first: View  # the input of the first model of questions
+    first: Excerpt  # the input of the first model of questions
     related: bool  # the models of bodies train on related questions, too
     c: tuple[float, ...] = (0.01, 1.0, 100.0)  # of the ranking SVM; chosen on the topics that it is fitted to
     depth: int | None = None  # candidates of a topic to rank, by their questions; None: only the judged ones
@@ -118,7 +116,7 @@ class QuestionTexts(NamedTuple):
         """Title and body."""
         return "\n".join(filter(None, self))
 
-    def part(self, view: View) -> str:
+    def part(self, view: Excerpt) -> str:
         """Return the input of a model of a view; the model cuts bodies."""
         return self.title if view == "title" else self.whole if view == "whole" else self.body
 
@@ -267,14 +265,14 @@ def _of_models(parts: AnswerParts) -> AnswerParts:
     return replace(parts, changes={name: value for name, value in parts.changes.items() if name in _OPTIONS})
 
 
-def question_model(parts: AnswerParts, view: View, form: Form = "raw") -> QQSim:
+def question_model(parts: AnswerParts, view: Excerpt, form: TextForm = "raw") -> QQSim:
     """Return the model that reads one view of questions; :class:`Recipe` defines its training data."""
     return parts.once(
         ("QQSim", view, form, parts.seed), lambda: QQSim.from_pretrained(_question_path(parts, view, form))
     )
 
 
-def _question_path(parts: AnswerParts, view: View, form: Form) -> Path:
+def _question_path(parts: AnswerParts, view: Excerpt, form: TextForm) -> Path:
     plan = recipe(parts)
     if form == "mathamr":
         start = _question_path(parts, "title", "raw")
@@ -286,7 +284,14 @@ def _question_path(parts: AnswerParts, view: View, form: Form) -> Path:
 
 
 def _trained(
-    parts: AnswerParts, name: str, start: str | Path, view: View, form: Form, options: FitOptions, *, duplicates: bool
+    parts: AnswerParts,
+    name: str,
+    start: str | Path,
+    view: Excerpt,
+    form: TextForm,
+    options: FitOptions,
+    *,
+    duplicates: bool,
 ) -> Path:
     def build(path: Path) -> None:
         links = [link for link in linked_texts(parts) if link.kind == "duplicate" or not duplicates]
@@ -301,7 +306,7 @@ def _trained(
     return _of_models(parts).stage(name, build, trained=True, options=asdict(options))
 
 
-def _pair(parts: AnswerParts, link: LinkedTexts, view: View, form: Form) -> tuple[str, str]:
+def _pair(parts: AnswerParts, link: LinkedTexts, view: Excerpt, form: TextForm) -> tuple[str, str]:
     if form == "mathamr":
         texts = linearized(parts)
         left, right = (texts.get(f"title {name}", "") for name in link.names)
@@ -309,13 +314,13 @@ def _pair(parts: AnswerParts, link: LinkedTexts, view: View, form: Form) -> tupl
     return link.left.part(view), link.right.part(view)
 
 
-def answer_model(parts: AnswerParts, form: Form = "raw", *, permuted: bool = False) -> QASim:
+def answer_model(parts: AnswerParts, form: TextForm = "raw", *, permuted: bool = False) -> QASim:
     """Return the model of question and answer for the topics of ``parts``, trained on the judgments of other years."""
     key = ("QASim", form, permuted, parts.of, parts.seed)
     return parts.once(key, lambda: QASim.from_pretrained(answer_model_path(parts, form, permuted=permuted)))
 
 
-def answer_model_path(parts: AnswerParts, form: Form = "raw", *, permuted: bool = False) -> Path:
+def answer_model_path(parts: AnswerParts, form: TextForm = "raw", *, permuted: bool = False) -> Path:
     """Train :func:`answer_model`, and return where it is kept."""
     plan, start = recipe(parts), _pair_model(parts)
 
@@ -336,7 +341,7 @@ def answer_model_path(parts: AnswerParts, form: Form = "raw", *, permuted: bool 
     return _of_models(parts).stage("qasim", build, trained=True, options=asdict(plan.judgments), **settings)
 
 
-def judged_examples(parts: AnswerParts, form: Form = "raw") -> list[tuple[str, str, float]]:
+def judged_examples(parts: AnswerParts, form: TextForm = "raw") -> list[tuple[str, str, float]]:
     """Read questions, answers and targets of the other years' judgments."""
     found: list[tuple[str, str, float]] = []
     for year in parts.other_years:
@@ -383,18 +388,18 @@ def _write_history(path: Path, history: Sequence[Any]) -> None:
     replace_file(path / "history.json", f"{rows}\n".encode())
 
 
-RAW: tuple[View, ...] = ("title", "head", "tail")
+RAW: tuple[Excerpt, ...] = ("title", "head", "tail")
 
 
-def candidates(parts: AnswerParts, form: Form = "raw") -> pt.Transformer:
+def candidates(parts: AnswerParts, form: TextForm = "raw") -> pt.Transformer:
     """Return the answers of similar questions, with ``qq_score``; topics get their tags."""
-    views: tuple[View, ...] = RAW if form == "raw" else ("title",)
+    views: tuple[Excerpt, ...] = RAW if form == "raw" else ("title",)
     systems = [question_search(parts, question_model(parts, view, form)) for view in views]
     questions = ModifiedRRF(systems, num_results=DEPTH) if len(systems) > 1 else systems[0]
     return _with_tags(parts) >> questions >> parts.threads.answers()
 
 
-def judged_candidates(parts: AnswerParts, form: Form = "raw") -> pt.Transformer:
+def judged_candidates(parts: AnswerParts, form: TextForm = "raw") -> pt.Transformer:
     """Return the candidates that are judged for their topic."""
     year = parts.of
     judged = {(row.query_id, row.doc_id) for row in parts.shared.collection.qrels(year)}
@@ -407,7 +412,7 @@ def judged_candidates(parts: AnswerParts, form: Form = "raw") -> pt.Transformer:
     return candidates(parts, form) >> pt.apply.generic(keep)
 
 
-def ranked_candidates(parts: AnswerParts, form: Form = "raw") -> pt.Transformer:
+def ranked_candidates(parts: AnswerParts, form: TextForm = "raw") -> pt.Transformer:
     """Return the candidates that are ranked: the judged ones, which is all that primed measures see, or the first."""
     depth = recipe(parts).depth
     return judged_candidates(parts, form) if depth is None else candidates(parts, form) % depth
@@ -460,14 +465,14 @@ def _math_se(parts: AnswerParts) -> pt.Transformer:
     return ranked_candidates(parts) >> MathSEScore(parts.threads) % DEPTH
 
 
-def _qasim(form: Form) -> Callable[[AnswerParts], pt.Transformer]:
+def _qasim(form: TextForm) -> Callable[[AnswerParts], pt.Transformer]:
     def make(parts: AnswerParts) -> pt.Transformer:
         return ranked_candidates(parts, form) >> qasim_scorer(parts, form) >> TimesQQ() % DEPTH
 
     return make
 
 
-def qasim_scorer(parts: AnswerParts, form: Form, model_of: AnswerParts | None = None) -> pt.Transformer:
+def qasim_scorer(parts: AnswerParts, form: TextForm, model_of: AnswerParts | None = None) -> pt.Transformer:
     """Return the scorer by QASim, whose texts are read from the collection."""
     model = answer_model(model_of or parts, form)
     topics = topic_frame(parts, parts.of)

@@ -18,8 +18,7 @@ import pyterrier as pt
 
 from mathamr_systems.experiments.systems import AnswerParts
 from mathamr_systems.two_step import QQSim
-from mathamr_systems.two_step.qasim import Example, split_folds
-from mathamr_systems.two_step.texts import Form, View
+from mathamr_systems.two_step.similarity import Example, Excerpt, TextForm, split_folds
 from pyterrier_mathamr.arqmath import known_item_split
 from pyterrier_mathamr.fusion import ModifiedRRF
 from pyterrier_mathamr.sparse import BM25Index
@@ -93,7 +92,7 @@ def _systems(parts: AnswerParts, seeds: Sequence[int]) -> Iterator[tuple[str, li
     yield "QQSim of MathAMR, title", [partial(_search, own, ("title",), "mathamr") for own in by_seed]
 
 
-def _search(parts: AnswerParts, views: Sequence[View], form: Form = "raw") -> pt.Transformer:
+def _search(parts: AnswerParts, views: Sequence[Excerpt], form: TextForm = "raw") -> pt.Transformer:
     systems = [question_search(parts, question_model(parts, view, form)) for view in views]
     return ModifiedRRF(systems) if len(systems) > 1 else systems[0]
 

@@ -17,7 +17,7 @@ import pandas as pd
 import pyterrier as pt
 
 from mathamr_systems import FormulaFeatures, PairwiseRanker, TangentS
-from mathamr_systems.edit_distance import Combine, CostNames
+from mathamr_systems.edit_distance import CostNames, TreeCombine
 from mathamr_systems.experiments.measuring import (
     TimedPipeline,
     joined,
@@ -43,8 +43,7 @@ from mathamr_systems.experiments.task2 import (
     run_task2,
 )
 from mathamr_systems.experiments.workdir import FORMULA_DEPTH, TANGENT, distinct
-from mathamr_systems.in_out import Combine as Together
-from mathamr_systems.in_out import Scale
+from mathamr_systems.in_out import Combine, Scale
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.arqmath import TASK2_MEASURES
@@ -75,7 +74,9 @@ NOTES = (
 _WEIGHTS = ("constant", *(f"{tree} {of}" for tree in ("slt", "opt") for of in ("MSS", "precision", "exact recall")))
 
 
-def edit_distance(parts: FormulaParts, combine: Combine = "weighted", costs: CostNames = "swapped") -> TimedPipeline:
+def edit_distance(
+    parts: FormulaParts, combine: TreeCombine = "weighted", costs: CostNames = "swapped"
+) -> TimedPipeline:
     """Re-rank candidates of symbol pairs by the edit distance of their trees."""
     reranker = formula_trees(parts.shared).edit_distance(combine=combine, costs=costs, store=parts.trees)
     return TimedPipeline(distinct(parts.shared.tangent.retriever(CANDIDATES, store=parts.trees) >> reranker))
@@ -114,7 +115,7 @@ def in_out(parts: FormulaParts, **options: Any) -> TimedPipeline:
 
 
 def _in_out_rows() -> dict[str, FormulaSystem]:
-    ways: tuple[tuple[Together, Scale], ...] = (
+    ways: tuple[tuple[Combine, Scale], ...] = (
         ("max", "mean"),
         ("avg", "sum"),
         ("avg", "mean"),
@@ -140,7 +141,7 @@ def _tangent_s_rows() -> dict[str, FormulaSystem]:
 
 
 def _edit_distance_rows() -> dict[str, FormulaSystem]:
-    combinations: tuple[Combine, ...] = get_args(Combine)
+    combinations: tuple[TreeCombine, ...] = get_args(TreeCombine)
     of_costs: tuple[CostNames, ...] = get_args(CostNames)
     rows = {}
     for combine, costs in product(combinations, of_costs):

@@ -17,7 +17,7 @@
     formula_texts    a formula as a text, by itself or in its post, for any model of texts
     colbert/         token rows of questions and answers, compared by MaxSim
     marf/            token rows of a text, fused with the vectors of its formulas
-    mathamr_sbert/   formulas by the sentences around them, linearized MathAMR graphs and Sentence-BERT
+    mathamr_sbert    formulas by the sentences around them, linearized MathAMR graphs and Sentence-BERT
 
     threads/         the answers to a question, with votes, comments, tags and texts
     two_step/        similar questions first, then their answers; a ranking SVM over both similarities
@@ -25,7 +25,7 @@
 
     amr/             neural AMR parsers in other interpreters
     ntcir12, release_checks      a folder of NTCIR-12 MathWiki; checks and counts of a copy of ARQMath
-    experiments/, charts, cli/   whole experiments, from posts to tables; their charts; commands of ``mathamr``
+    experiments/, charts, cli    whole experiments, from posts to tables; their charts; commands of ``mathamr``
 
 BM25 and Tangent are in :mod:`pyterrier_mathamr.sparse`, combinations of rankings in :mod:`pyterrier_mathamr.fusion`.
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from pyterrier_mathamr._common.drawing import BETTER, WORSE, picture_path
@@ -100,7 +99,9 @@ def topic_differences(by_topic: pd.DataFrame, measure: str, baseline: str, syste
     """
     _has(by_topic, "column", by_topic.columns, "name", "qid", "measure", "value")
     measure = _long(measure, by_topic["measure"])
-    chosen = by_topic[_have(by_topic, "measure", measure)]
+    measures = by_topic["measure"].astype(str)
+    _has(by_topic, "measure", measures, measure)
+    chosen = by_topic[measures == measure]
     _has(by_topic, "name", chosen["name"], baseline, system)
     values = chosen.astype({"qid": str}).pivot_table(index="qid", columns="name", values="value")
     difference = (values[system] - values[baseline]).dropna()
@@ -193,12 +194,14 @@ def draw_speed(table: pd.DataFrame, measure: str, *, time: str = "ms per query")
         raise ExplainError(f"the time {table[time].min()} cannot be drawn; it must be above 0.")
     speed, value = 1000 / table[time].to_numpy(dtype=float), table[measure].to_numpy(dtype=float)
     legends = [
-        f"{name}  ({of:.3f}, {per:,.1f}/s)".replace("$", r"\$")
-        for name, of, per in zip(table["name"], value, speed, strict=True)
+        f"{name}  ({score:.3f}, {per:,.1f}/s)".replace("$", r"\$")
+        for name, score, per in zip(table["name"], value, speed, strict=True)
     ]
     figure = new_figure(5.0 + 0.07 * max(map(len, legends), default=0), max(4.2, 0.2 * len(legends)))
     axes = figure.add_subplot()
-    front = [i for i in np.lexsort((-value, -speed)) if not _beaten(i, speed, value)]
+    as_good = (speed >= speed[:, None]) & (value >= value[:, None])  # [i, j]: whether j is as fast and as good as i
+    beaten = set(np.nonzero(as_good & ((speed > speed[:, None]) | (value > value[:, None])))[0].tolist())
+    front = [i for i in np.lexsort((-value, -speed)).tolist() if i not in beaten]
     axes.step(speed[front], value[front], where="post", color="#999999", linewidth=1, zorder=1)
     for i, legend in enumerate(legends):
         axes.scatter(
@@ -218,12 +221,6 @@ def draw_speed(table: pd.DataFrame, measure: str, *, time: str = "ms per query")
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside right upper", fontsize=8, frameon=False)
     return figure
-
-
-def _beaten(i: int, speed: npt.NDArray[np.float64], value: npt.NDArray[np.float64]) -> bool:
-    """Whether another system is at least as fast and as good, and better in one of both."""
-    as_good = (speed >= speed[i]) & (value >= value[i])
-    return bool((as_good & ((speed > speed[i]) | (value > value[i]))).any())
 
 
 def _long(measure: str, found: Iterable[object]) -> str:
@@ -248,9 +245,3 @@ def _has(table: pd.DataFrame, what: str, found: object, *wanted: str) -> None:
     for name in wanted:
         if name not in known:
             raise ExplainError(f"the {what} {name!r} cannot be drawn; the table has {', '.join(known) or 'none'}.")
-
-
-def _have(table: pd.DataFrame, what: str, wanted: str) -> pd.Series[bool]:
-    """Choose the rows with a value, which some must have."""
-    _has(table, what, table[what].astype(str), wanted)
-    return table[what].astype(str) == wanted

@@ -12,7 +12,7 @@ candidates at once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self, get_args
 
@@ -46,7 +46,6 @@ class Postorder:
 
     @classmethod
     def of(cls, trees: PackedTrees) -> Self:
-        """Put the nodes of trees in postorder."""
         n, parents = len(trees.labels), trees.above
         nodes = np.arange(n)
         first = (parents >= 0) & (parents == nodes - 1)  # in preorder, a first child follows its parent
@@ -109,33 +108,25 @@ def tree_edit_distance(query: FormulaTree, candidate: FormulaTree, costs: EditCo
 
 
 def tree_edit_distances(
-    query: FormulaTree,
-    trees: PackedTrees,
-    rows: Rows,
-    costs: EditCosts = UNIT_COSTS,
-    max_nodes: int = 400,
+    query: FormulaTree, trees: PackedTrees, rows: Rows, costs: EditCosts = UNIT_COSTS, max_nodes: int = 400
 ) -> npt.NDArray[np.float64]:
     if not all(np.isfinite(cost) and cost >= 0 for cost in costs):
         raise ConfigError("costs", costs, "three numbers, 0 or more")
     sizes = trees.offsets[rows + 1] - trees.offsets[rows]
-    found = np.zeros(len(rows), dtype=np.int64)
+    distances = np.zeros(len(rows), dtype=np.int64)
     small = (sizes <= max_nodes) & (len(query.nodes) <= max_nodes)
     for place in np.flatnonzero(~small).tolist():
-        found[place] = _least(query, trees, int(rows[place]), costs)
+        distances[place] = _least(query, trees, int(rows[place]), costs)
     ours = PackedTrees.of_trees([query], trees.kind)
     read = Postorder.of(ours)
     numbers = {name: number for number, name in enumerate(trees.names)}
     labels = [numbers.get(ours.names[number], -1) for number in read.labels.tolist()]
     order = np.flatnonzero(small)[np.argsort(sizes[small], kind="stable")]  # tables of one size are together
-    for some in _pieces(order, sizes[order] * len(labels)):
-        found[some] = _Distances(read, labels, Postorder.of(trees.take(rows[some])), costs).compute()
-    return found / _UNIT
-
-
-def _pieces(order: Rows, cells: Rows) -> Iterator[Rows]:
-    """Cut candidates into pieces of about the same work."""
-    ends = np.flatnonzero(np.diff(np.cumsum(cells) * 4 // _CELLS, prepend=0))
-    yield from (piece for piece in np.split(order, ends) if len(piece))
+    work = np.cumsum(sizes[order] * len(labels)) * 4 // _CELLS
+    for some in np.split(order, np.flatnonzero(np.diff(work, prepend=0))):
+        if len(some):
+            distances[some] = _Distances(read, labels, Postorder.of(trees.take(rows[some])), costs).compute()
+    return distances / _UNIT
 
 
 class _Level(NamedTuple):
@@ -164,9 +155,9 @@ class _Distances:
             for level in self._levels:
                 self._fill(keyroot, level)
         nothing = len(self._labels) * self._delete
-        found = np.full(len(candidates.roots), nothing, dtype=np.int64)
-        found[candidates.roots >= 0] = self._trees[-1, candidates.roots[candidates.roots >= 0]]
-        return found
+        distances = np.full(len(candidates.roots), nothing, dtype=np.int64)
+        distances[candidates.roots >= 0] = self._trees[-1, candidates.roots[candidates.roots >= 0]]
+        return distances
 
     def _level(self, keyroots: Rows) -> _Level:
         leftmost = self._candidates.leftmost
@@ -210,7 +201,7 @@ def _least(query: FormulaTree, trees: PackedTrees, row: int, costs: EditCosts) -
     return changed * min(rename, delete + insert) + (missing - changed) * delete + (extra - changed) * insert
 
 
-Combine = Literal["rrf", "weighted"]
+TreeCombine = Literal["rrf", "weighted"]
 CostNames = Literal["printed", "swapped", "unit"]
 
 EDIT_COSTS: dict[CostNames, dict[Packed, EditCosts]] = {
@@ -254,7 +245,7 @@ class EditDistanceReranker(FormulaReranker):
 
     label = "Tree edit distance"
     checks: ClassVar[Mapping[str, Rule]] = {
-        "combine": one_of(*get_args(Combine)),
+        "combine": one_of(*get_args(TreeCombine)),
         "costs": one_of(*get_args(CostNames)),
         "slt_weight": FRACTION,
         "max_nodes": COUNT,
@@ -264,7 +255,7 @@ class EditDistanceReranker(FormulaReranker):
         self,
         formula_trees: FormulaTrees,
         *,
-        combine: Combine = "rrf",
+        combine: TreeCombine = "rrf",
         costs: CostNames = "swapped",
         slt_weight: float = 0.95,
         max_nodes: int = 400,
@@ -276,7 +267,6 @@ class EditDistanceReranker(FormulaReranker):
         self.max_nodes, self.store, self.verbose = max_nodes, store, verbose
 
     def rerank(self, ranking: pd.DataFrame) -> pd.DataFrame:
-        """Score and order a ranking of formulas."""
         docnos = ranking["docno"].astype(str).to_numpy(dtype=object)
         rows = self.formula_trees.snapshot().expressions_of(docnos.tolist())
         scores = np.zeros(len(ranking))
@@ -322,15 +312,15 @@ class EditDistanceReranker(FormulaReranker):
         Returns:
             float64 ``[y, 2]``, of layout and of operator trees: 0 without a tree, else at most 1.
         """
-        payload, found = self.formula_trees.snapshot().expressions.payload, np.zeros((len(expressions), 2))
+        payload, similarities = self.formula_trees.snapshot().expressions.payload, np.zeros((len(expressions), 2))
         distinct, back = np.unique(expressions, return_inverse=True)
         for column, (kind, query) in enumerate(zip(get_args(Packed), pair, strict=True)):
             if query is not None:
                 trees = getattr(payload, kind)
                 distances = tree_edit_distances(query, trees, distinct, EDIT_COSTS[self.costs][kind], self.max_nodes)
-                there = trees.offsets[distinct + 1] > trees.offsets[distinct]
-                found[:, column] = np.where(there, 1 / (distances + 1), 0.0)[back]
-        return found
+                present = trees.offsets[distinct + 1] > trees.offsets[distinct]
+                similarities[:, column] = np.where(present, 1 / (distances + 1), 0.0)[back]
+        return similarities
 
     def _weights(
         self, similarities: npt.NDArray[np.float64], docnos: npt.NDArray[np.object_]

@@ -10,7 +10,6 @@ class SystemsError(MathAMRError):
 
 
 def nothing_judged(queries: int) -> SystemsError:
-    """Make the error of weights that cannot be fitted."""
     return SystemsError(
         f"no candidate of the queries is judged (queries: {queries:,}). Give judgments of these queries whose docno is "
         "a formula's id or its visual id."

@@ -69,14 +69,14 @@ def snippets_of(
     """Cut a post into snippets, without the refused ones."""
     sentences = printed_sentences(post)
     lengths = [len(sentence) for sentence in sentences]
-    found = []
+    snippets = []
     for first, size in windows(len(sentences), start, sizes):
         if sum(lengths[first : first + size]) + size - 1 > limit:
             continue
         text = " ".join(sentences[first : first + size])
         if not text.count("$") % 2 and len(text.split()) >= shortest:
-            found.append(AnswerSnippet(first, size, text))
-    return found
+            snippets.append(AnswerSnippet(first, size, text))
+    return snippets
 
 
 def longest_prefix(post: MathPost, limit: int = 1200) -> AnswerSnippet | None:
@@ -267,8 +267,8 @@ class ExtractAnswer(Transformer):
         groups = ranked.groupby("qid", sort=False)
         topics = progress(groups, "extracting", "answers", verbose=self.verbose, total=groups.ngroups)
         answers = [answer for _, ranking in topics if (answer := self._answer(ranking)) is not None]
-        found = pd.DataFrame(answers, columns=["qid", "docno", "qanswer", "score", "sources"])
-        return found.astype({"qid": inp["qid"].dtype, "docno": "str", "score": "float64"})
+        frame = pd.DataFrame(answers, columns=["qid", "docno", "qanswer", "score", "sources"])
+        return frame.astype({"qid": inp["qid"].dtype, "docno": "str", "score": "float64"})
 
     def _answer(self, ranking: pd.DataFrame) -> tuple[str, str, str, float, str] | None:
         """Extract the answer to the topic of a ranking; ``None`` where no post has a text."""
@@ -301,11 +301,10 @@ class ExtractAnswer(Transformer):
         return islice(with_text, self.depth if self.posts == "rerank" else 1)
 
     def _scores(self, ranking: pd.DataFrame, candidates: list[tuple[str, AnswerSnippet]]) -> list[float]:
-        """Score the snippets against the topic."""
         topic = ranking.iloc[[0] * len(candidates)].drop(columns=_RESULT & {*ranking.columns})
         names = [f"{docno}#{snippet.start}+{snippet.size}" for docno, snippet in candidates]
         texts = [snippet.text for _, snippet in candidates]
         frame = topic.reset_index(drop=True).assign(docno=names, text=texts, score=0.0, rank=range(len(names)))
         scored = self.scorer(frame)
-        found = dict(zip(scored["docno"], scored["score"].fillna(-math.inf), strict=True))
-        return [float(found[name]) for name in names]
+        score_of = dict(zip(scored["docno"], scored["score"].fillna(-math.inf), strict=True))
+        return [float(score_of[name]) for name in names]

@@ -68,7 +68,9 @@ class StoredTrees(PackedTrees):
     ) -> PackedTrees:
         kept = [piece.take(np.flatnonzero(number >= 0)) for piece, number in zip(pieces, numbers, strict=True)]
         names, labels = renumbered([piece.names for piece in kept], [piece.labels for piece in kept])
-        offsets, order = combined_runs([piece.offsets for piece in kept], [of[of >= 0] for of in numbers], size)
+        offsets, order = combined_runs(
+            [piece.offsets for piece in kept], [numbered[numbered >= 0] for numbered in numbers], size
+        )
         nothing = np.zeros(0, dtype=np.int32)
         parents, edges = (
             np.concatenate([nothing, *(getattr(piece, name) for piece in kept)])[order] for name in ("parents", "edges")
@@ -92,7 +94,6 @@ class TreePairs(BothTrees[PackedTrees]):
         return map(self.pair, range(len(self)))
 
     def pair(self, row: int) -> FormulaPair:
-        """Unpack the trees of one expression."""
         return FormulaPair(self.slt.tree(row), self.opt.tree(row))
 
     @classmethod
@@ -101,7 +102,6 @@ class TreePairs(BothTrees[PackedTrees]):
 
     @classmethod
     def of_pairs(cls, pairs: Sequence[FormulaPair]) -> Self:
-        """Pack the trees of expressions."""
         return cls(*(StoredTrees.of_trees([getattr(pair, kind) for pair in pairs], kind) for kind in get_args(Packed)))
 
 

@@ -152,7 +152,6 @@ class TokenPosts(PostRows):
         self.options: dict[str, Any] = {"device": device, "precision": precision, "verbose": verbose}
 
     def check(self, frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:
-        """Raise an error for a frame without texts."""
         check_texts(frame, side, stage)
 
     def read_queries(self, frame: pd.DataFrame) -> dict[Any, MathPost]:
@@ -174,7 +173,6 @@ class TokenPosts(PostRows):
         return names, posts
 
     def explain(self, query: QueryRow, docno: str | None) -> Explanation:
-        """Explain the score of a document."""
         label = f"{self.label} scorer"
         asked = read_texts(query, docno, label)
         frame = pd.DataFrame([{**asked.row, "qid": "explained"}])

@@ -29,7 +29,7 @@ from pyterrier_mathamr.sparse.tokens import NUMBER, SYMBOL_NAMES, TEXT, lex_late
 OPEN, CLOSE = "{", "}"
 """Tokens of the two ends of an argument."""
 
-Numbers = Literal["characters", "10e"]
+NumberTokens = Literal["characters", "10e"]
 """How numbers are written: as digits, or as each non-zero digit with its power of ten."""
 
 Tokenize = Callable[[str], Sequence[str]]
@@ -43,7 +43,7 @@ _INVISIBLE = re.compile(r"\\(?:left|right|middle)\s*\.")
 def math_tokens(
     latex: str,
     *,
-    numbers: Numbers = "characters",
+    numbers: NumberTokens = "characters",
     braces: bool = False,
     case: bool = True,
     names: Mapping[str, str] | None = None,
@@ -75,7 +75,7 @@ def math_tokens(
     >>> math_tokens("4.07", numbers="10e")
     ['$4$', '$10e0$', '$7$', '$10e-2$']
     """
-    one_of(*get_args(Numbers)).check("numbers", numbers)
+    one_of(*get_args(NumberTokens)).check("numbers", numbers)
     latex = latex_of_unicode(latex.replace(_WORDS, ""))
     words = (match.group(1).split() for match in TEXT.finditer(latex))
     latex = TEXT.sub(f" {_WORDS} ", latex)
@@ -96,24 +96,18 @@ def post_text(post: MathPost, tokens: Tokenize = math_tokens) -> str:
     return PLACEHOLDER.sub(lambda mark: " ".join(tokens(latex[int(mark[0].rpartition("_")[2])])), post.text)
 
 
-def _names(token: str, numbers: Numbers, known: Mapping[str, str]) -> Iterator[str]:
-    """Name a token; a number has several names."""
+def _names(token: str, numbers: NumberTokens, known: Mapping[str, str]) -> Iterator[str]:
     if not token[0].isdigit():
         yield known.get(token) or token.removeprefix("\\")
     elif numbers == "characters":
         yield from (known.get(digit, digit) if digit != "." else "point" for digit in token)
-    else:
-        yield from _powers(token)
-
-
-def _powers(number: str) -> Iterator[str]:
-    """Write each digit that is not zero, then its power of ten."""
-    whole, _, _ = number.partition(".")
-    digits = [(digit, len(whole) - 1 - i) for i, digit in enumerate(number.replace(".", "")) if digit != "0"]
-    for digit, power in digits:
-        yield from (digit, f"10e{power}")
-    if not digits:
-        yield "0"
+    else:  # each digit that is not zero, then its power of ten
+        whole, _, _ = token.partition(".")
+        digits = [(digit, len(whole) - 1 - i) for i, digit in enumerate(token.replace(".", "")) if digit != "0"]
+        for digit, power in digits:
+            yield from (digit, f"10e{power}")
+        if not digits:
+            yield "0"
 
 
 _ONE = r"""
@@ -313,7 +307,6 @@ def _is_math(token: str) -> bool:
 
 
 def _english(token: str) -> str:
-    """Name a math token in words."""
     name = token[1:-1]
     if power := _POWER.fullmatch(name):
         return f"ten power {power[1]}"
@@ -326,5 +319,5 @@ def _fill(rows: Any, ids: Sequence[int], pieces: Sequence[Sequence[int]]) -> Non
 
     with torch.no_grad():
         mean = rows[: min(ids)].mean(dim=0) if ids else None
-        for row, of in zip(ids, pieces, strict=True):
-            rows[row] = rows[of].mean(dim=0) if of else mean
+        for row, piece_ids in zip(ids, pieces, strict=True):
+            rows[row] = rows[piece_ids].mean(dim=0) if piece_ids else mean

@@ -30,11 +30,7 @@ from pyterrier_mathamr.arqmath.dump import SeenIds, open_binary, open_text, read
 from pyterrier_mathamr.arqmath.errors import ARQMathError, MissingFileError
 from pyterrier_mathamr.posts.mathml_latex import latex_of_mathml
 
-_NAMES = {
-    "topics": ("topics.xml", "topics.tsv"),
-    "judgments": ("qrels", "qrels.txt"),
-    "corpus": ("corpus.tsv",),
-}
+_NAMES = {"topics": ("topics.xml", "topics.tsv"), "judgments": ("qrels", "qrels.txt"), "corpus": ("corpus.tsv",)}
 _ASK = "Ask the organizers of NTCIR-12 MathIR for the collection, and write the file as described for NTCIR12Folder."
 _GRADES = (0.0, 4.0)
 _SPACES = re.compile(r"[ \t]+")

@@ -31,9 +31,9 @@ from pyterrier_mathamr.posts.topics import TOPIC_FORMS, distinct_queries
 from pyterrier_mathamr.sparse.bm25 import BM25Index, BM25Snapshot
 from pyterrier_mathamr.sparse.tokens import lex_latex, word_tokens
 
-Weights = Mapping[str, Mapping[str, float]]
+KeyWeights = Mapping[str, Mapping[str, float]]
 
-REDUCTION_WEIGHTS: Weights = MappingProxyType(
+REDUCTION_WEIGHTS: KeyWeights = MappingProxyType(
     {
         "word": {"idf": 3.11, "title": 1.26, "length": 2.41},
         "formula": {"symbols": 0.20, "title": 1.89, "position": -0.16, "count": -0.55},
@@ -99,7 +99,7 @@ class QueryReduction(Leaf, Transformer):
         words: int | None = 20,
         formulas: int | None = 2,
         *,
-        weights: Weights | None = None,
+        weights: KeyWeights | None = None,
     ) -> None:
         super().__init__()
         self.bm25_index, self.words, self.formulas, self.weights = bm25_index, words, formulas, weights
@@ -125,7 +125,11 @@ class QueryReduction(Leaf, Transformer):
             return empty_output(_pushed(queries, []), ["query", "words", "formulas"])
         snapshot = self.bm25_index.snapshot()
         posts = [snapshot.read_query(row) for row in queries.to_dict("records")]
-        reduced = [self._reduced(post, snapshot) for post in posts]
+        reduced = []
+        for terms in (self._scored(post, snapshot) for post in posts):
+            written = sorted(place for term in terms["word"][: self.words] for place in term["written"])
+            latex = [term["text"] for term in terms["formula"][: self.formulas]]
+            reduced.append((" ".join(word for _, word in written), latex))
         return with_objects(
             _pushed(queries, posts),
             query=[" ".join([words, *(f"${latex}$" for latex in formulas)]).strip() for words, formulas in reduced],
@@ -145,26 +149,21 @@ class QueryReduction(Leaf, Transformer):
             none. The score is the sum over the features of weight times value.
         """
         snapshot = self.bm25_index.snapshot()
-        found = self._scored(snapshot.read_query(dict(query)), snapshot)
+        scored = self._scored(snapshot.read_query(dict(query)), snapshot)
         for kind, most in (("word", self.words), ("formula", self.formulas)):
-            for place, term in enumerate(found[kind]):
+            for place, term in enumerate(scored[kind]):
                 term["kept"] = most is None or place < most
-        rows = [{"kind": kind, **term} for kind, terms in found.items() for term in terms]
+        rows = [{"kind": kind, **term} for kind, terms in scored.items() for term in terms]
         return pd.DataFrame(rows, columns=list(_COLUMNS))
-
-    def _reduced(self, post: MathPost, snapshot: BM25Snapshot) -> tuple[str, list[str]]:
-        found = self._scored(post, snapshot)
-        words = sorted((place, word) for term in found["word"][: self.words] for place, word in term["written"])
-        return " ".join(word for _, word in words), [term["text"] for term in found["formula"][: self.formulas]]
 
     def _scored(self, post: MathPost, snapshot: BM25Snapshot) -> dict[str, list[dict[str, Any]]]:
         """Order the words and the formulas by descending score, of equal ones the earlier first."""
-        found, weights = key_terms(post, snapshot), self.weights or REDUCTION_WEIGHTS
-        for kind, terms in found.items():
+        terms_of, weights = key_terms(post, snapshot), self.weights or REDUCTION_WEIGHTS
+        for kind, terms in terms_of.items():
             for term in terms:
                 term["score"] = sum(weight * term[name] for name, weight in weights[kind].items())
             terms.sort(key=lambda term: -term["score"])
-        return found
+        return terms_of
 
 
 def key_terms(post: MathPost, snapshot: BM25Snapshot) -> dict[str, list[dict[str, Any]]]:
@@ -178,7 +177,7 @@ def key_terms(post: MathPost, snapshot: BM25Snapshot) -> dict[str, list[dict[str
     first, _, rest = post.text.partition("\n")
     end_of_title = len(first) if rest.strip() else 0
     pieces = list(_PIECE.finditer(post.text))
-    found: dict[str, dict[str, dict[str, Any]]] = {"word": {}, "formula": {}}
+    terms_of: dict[str, dict[str, dict[str, Any]]] = {"word": {}, "formula": {}}
     for place, piece in enumerate(pieces):
         if piece[1] is not None:
             kind, key = "formula", post.formulas[int(piece[1])].latex
@@ -187,10 +186,10 @@ def key_terms(post: MathPost, snapshot: BM25Snapshot) -> dict[str, list[dict[str
             kind, text = "word", piece[0]
             key = next(iter(word_tokens(text, options)), "")
         if key and (kind == "word" or len(lex_latex(key)) > 1):
-            term = found[kind].setdefault(key, {"text": text, "written": [], "title": 0.0})
+            term = terms_of[kind].setdefault(key, {"text": text, "written": [], "title": 0.0})
             term["written"].append((place, text))
             term["title"] = max(term["title"], float(piece.start() < end_of_title))
-    for kind, terms in found.items():
+    for kind, terms in terms_of.items():
         for key, term in terms.items():
             term["position"] = term["written"][0][0] / len(pieces)
             term["count"] = math.log(len(term["written"]))
@@ -199,7 +198,7 @@ def key_terms(post: MathPost, snapshot: BM25Snapshot) -> dict[str, list[dict[str
                 term["length"] = min(len(term["text"]) / _LETTERS, 1.0)
             else:
                 term["symbols"] = math.log(1 + len(lex_latex(key))) / 4
-    return {kind: list(terms.values()) for kind, terms in found.items()}
+    return {kind: list(terms.values()) for kind, terms in terms_of.items()}
 
 
 def _idf(token: str, snapshot: BM25Snapshot) -> float:
@@ -212,14 +211,13 @@ def _idf(token: str, snapshot: BM25Snapshot) -> float:
 def _pushed(queries: pd.DataFrame, posts: Sequence[MathPost]) -> pd.DataFrame:
     """Keep the whole question in ``query_0``, and leave out ``title`` and ``body``."""
     given = queries["query"] if "query" in queries else [None] * len(queries)
-    whole = [text if _is_text(text) else plain_text(post) for text, post in zip(given, posts, strict=False)]
+    whole = [
+        text if isinstance(text, str) and text.strip() else plain_text(post)
+        for text, post in zip(given, posts, strict=False)
+    ]
     kept = queries.drop(columns=["title", "body", "words", "formulas"], errors="ignore")
     pushed: pd.DataFrame = pt.model.push_queries(with_objects(kept, query=whole))
     return pushed
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and not value.isspace() and bool(value)
 
 
 def _are_weights(value: object) -> bool:

@@ -236,13 +236,10 @@ def release_statistics(collection: ARQMathCollection, *, year: int = 2022, verbo
     counts["Task 2 retrieval index (question+answer posts)"] = holding
     rows = []
     for name, printed in TABLE_4_3.items():
-        published = printed if year == 2022 or not _is_of_topics(name) else None
+        of_topics = name.startswith("Task ") and "index" not in name
+        published = printed if year == 2022 or not of_topics else None
         rows.append(Statistic(name, counts[name], published, _NOTES.get(name, "")))
     return [*rows, Statistic("Visually distinct formulas", visual, None)]
-
-
-def _is_of_topics(name: str) -> bool:
-    return name.startswith("Task ") and "index" not in name
 
 
 def _post_counts(collection: ARQMathCollection, verbose: bool) -> dict[str, int | None]:
@@ -282,5 +279,5 @@ def _judgment_counts(
         qrels = list(collection.qrels(year, task, judged=judged, complete=True))
     except MissingFileError:
         return dict.fromkeys(names)
-    found = (len({qrel.query_id for qrel in qrels}), len(qrels), len({qrel.doc_id for qrel in qrels}))
-    return dict(zip(names, found, strict=True))
+    counts = (len({qrel.query_id for qrel in qrels}), len(qrels), len({qrel.doc_id for qrel in qrels}))
+    return dict(zip(names, counts, strict=True))

@@ -107,16 +107,16 @@ class StructuralSearch(Leaf, SparseRetriever):
         posts = [snapshot.read_query(row) for row in queries.to_dict("records")]
         blank = [qid for qid, post in zip(queries["qid"], posts, strict=True) if not post.text.strip()]
         warn_of_queries(blank, "blank queries", "Give each a text in `query`, or in `title` and `body`.")
-        found = []
+        hits = []
         for post in progress(posts, self.label, "queries", verbose=self.verbose):
             scores = words.tokens_of(post, snapshot).scores().astype(np.float64)
             for _, gained in self._gained(post):
                 rows = snapshot.look_up(list(gained))
-                there = rows >= 0
-                scores[np.searchsorted(snapshot.live, rows[there])] += np.array(list(gained.values()))[there]
+                known = rows >= 0
+                scores[np.searchsorted(snapshot.live, rows[known])] += np.array(list(gained.values()))[known]
             matching = np.flatnonzero(scores > 0)
-            found.append(best_first(matching, scores[matching], self.num_results, snapshot.docnos))
-        return ranking_frame(queries, found, docno=snapshot.docnos)
+            hits.append(best_first(matching, scores[matching], self.num_results, snapshot.docnos))
+        return ranking_frame(queries, hits, docno=snapshot.docnos)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
         """Explain the contribution of each word and each formula of a question to the score of a document.
@@ -153,7 +153,7 @@ class StructuralSearch(Leaf, SparseRetriever):
                 formulas.append(formula)
                 queries.append(path_query(tree_paths(pair), snapshot.expressions.payload))
         first = int(np.argmax([query.bound for query in queries])) if queries else 0
-        found = []
+        gained = []
         for formula, query in zip(formulas, queries, strict=True):
             numbers, scores = retriever.find(snapshot, query)
             share = 1.0
@@ -163,12 +163,11 @@ class StructuralSearch(Leaf, SparseRetriever):
             for docno, score in zip(snapshot.post_ids(numbers), (share * self.beta * scores).tolist(), strict=True):
                 for document in (docno, *self._answers.get(docno, ())):
                     best.setdefault(document, score)  # scores descend
-            found.append((formula, best))
-        return found
+            gained.append((formula, best))
+        return gained
 
     @cached_property
     def _answers(self) -> Mapping[DocNo, Sequence[DocNo]]:
-        """The answers of each question."""
         answers: dict[DocNo, list[DocNo]] = defaultdict(list)
         for answer, question in (self.questions or {}).items():
             answers[question].append(answer)

@@ -34,8 +34,8 @@ from pyterrier_mathamr.sparse.index import best_first
 from pyterrier_mathamr.sparse.tangent import TangentIndex, TangentSnapshot, dice, pair_terms
 from pyterrier_mathamr.store import Rows
 
-Numbers = npt.NDArray[np.int32]
-Pair = tuple[int, int]
+Int32s = npt.NDArray[np.int32]
+NodePair = tuple[int, int]
 NONE, EXACT, VARIABLE, CONSTANT = range(4)
 """The kind of a pair of nodes: not unifiable, of the same label, two variables, two constants."""
 
@@ -73,7 +73,7 @@ class TreeLabels:
 
 
 @dataclass(slots=True)
-class Query:
+class QueryTree:
     """A query's tree as the alignment reads it: preorder lists."""
 
     nodes: tuple[str, ...]
@@ -81,7 +81,7 @@ class Query:
     children: list[list[tuple[int, int]]]  # edge number or position, node
 
     @classmethod
-    def of_tree(cls, tree: FormulaTree, kind: Packed) -> Query:
+    def of_tree(cls, tree: FormulaTree, kind: Packed) -> QueryTree:
         numbered = [
             [(_NEXT[label] if kind == "slt" else place, node) for place, (label, node) in enumerate(below)]
             for below in tree.children()
@@ -101,11 +101,11 @@ class Counts:
     exact: npt.NDArray[np.int16]  # nodes of the same label that are not variables
     same: npt.NDArray[np.int16]  # nodes of the same label
     edges: npt.NDArray[np.int16]  # edges of the query between such nodes
-    children: Numbers  # [edges, g + 1], the candidates' children by edge or position; g for none
-    special: dict[int, dict[int, list[Pair]]] = field(default_factory=dict)
+    children: Int32s  # [edges, g + 1], the candidates' children by edge or position; g for none
+    special: dict[int, dict[int, list[NodePair]]] = field(default_factory=dict)
     """By nodes of the query and of the candidates: pairs of children that do not follow only from the edges."""
 
-    def add(self, q: int, child: int | Numbers, places: Numbers, nodes: slice | Numbers = slice(None)) -> None:
+    def add(self, q: int, child: int | Int32s, places: Int32s, nodes: slice | Int32s = slice(None)) -> None:
         """Add the child's counts at ``places`` to the parent's at ``nodes``."""
         self.total[q, nodes] += self.total[child, places]
         self.exact[q, nodes] += self.exact[child, places]
@@ -117,27 +117,27 @@ class Counts:
 class _Special(NamedTuple):
     """Pairs of children for ``k`` nodes of the candidates."""
 
-    nodes: Numbers  # [k]
-    ours: Numbers  # [k, steps], a child of the query's node
-    theirs: Numbers  # [k, steps], a child of the candidate's node; g for none
+    nodes: Int32s  # [k]
+    ours: Int32s  # [k, steps], a child of the query's node
+    theirs: Int32s  # [k, steps], a child of the candidate's node; g for none
 
 
-def count_pairs(query: Query, candidates: PackedTrees, labels: TreeLabels) -> Counts:
+def count_pairs(query: QueryTree, candidates: PackedTrees, labels: TreeLabels) -> Counts:
     n, g = len(query.nodes), len(candidates.labels)
     of_label = {label: labels.pairs_with(label) for label in set(query.nodes)}
-    own, same = np.zeros((n, g + 1), dtype=np.uint8), np.zeros((n, g + 1), dtype=np.int16)
+    kinds, same = np.zeros((n, g + 1), dtype=np.uint8), np.zeros((n, g + 1), dtype=np.int16)
     for q, label in enumerate(query.nodes):
-        own[q, :g] = of_label[label][candidates.labels]
+        kinds[q, :g] = of_label[label][candidates.labels]
         same[q, :g] = candidates.labels == labels.numbers.get(label, -1)
-    total, exact = (own != NONE).astype(np.int16), (own == EXACT).astype(np.int16)
-    counts = Counts(own, total, exact, same, np.zeros_like(same), _children(candidates))
+    total, exact = (kinds != NONE).astype(np.int16), (kinds == EXACT).astype(np.int16)
+    counts = Counts(kinds, total, exact, same, np.zeros_like(same), _children(candidates))
     for q in range(n - 1, -1, -1):
         if query.children[q]:
             (_add_layout if candidates.kind == "slt" else _add_operators)(counts, query, q, candidates, labels)
     return counts
 
 
-def _add_layout(counts: Counts, query: Query, q: int, candidates: PackedTrees, labels: TreeLabels) -> None:
+def _add_layout(counts: Counts, query: QueryTree, q: int, candidates: PackedTrees, labels: TreeLabels) -> None:
     """Add the children's counts in layout trees: along each edge that both nodes have."""
     for edge, child in query.children[q]:
         if edge == ELEMENT or edge >= len(counts.children):
@@ -150,7 +150,7 @@ def _add_layout(counts: Counts, query: Query, q: int, candidates: PackedTrees, l
         counts.add(q, child, places)
 
 
-def _add_operators(counts: Counts, query: Query, q: int, candidates: PackedTrees, labels: TreeLabels) -> None:
+def _add_operators(counts: Counts, query: QueryTree, q: int, candidates: PackedTrees, labels: TreeLabels) -> None:
     """Add the children's counts in operator trees: in order, or below equal unordered nodes the best pairs first."""
     label, g = query.nodes[q], len(candidates.labels)
     followed = np.ones(g + 1, dtype=np.bool_)
@@ -159,14 +159,14 @@ def _add_operators(counts: Counts, query: Query, q: int, candidates: PackedTrees
     if label[:1] == "U" and label in labels.numbers:
         same = candidates.labels == labels.numbers[label]
         followed[:g] = ~same
-        for found in _unordered(counts, query, q, np.flatnonzero(same).astype(np.int32)):
-            _add(counts, q, found)
+        for pairs in _unordered(counts, query, q, np.flatnonzero(same).astype(np.int32)):
+            _add(counts, q, pairs)
     for place, child in query.children[q][: len(counts.children)]:
         places = np.where(followed, counts.children[place], g)
         counts.add(q, child, places)
 
 
-def _unordered(counts: Counts, query: Query, q: int, nodes: Numbers) -> Iterator[_Special]:
+def _unordered(counts: Counts, query: QueryTree, q: int, nodes: Int32s) -> Iterator[_Special]:
     """Pair the children of an unordered node greedily: the pair that aligns most nodes first, then most equal ones."""
     ours = np.array([child for _, child in query.children[q]], dtype=np.int32)
     g = len(counts.own[0]) - 1
@@ -186,10 +186,13 @@ def _unordered(counts: Counts, query: Query, q: int, nodes: Numbers) -> Iterator
         yield _Special(some, np.stack([a for a, _ in picked], axis=1), np.stack([b for _, b in picked], axis=1))
 
 
-def _cells(counts: Counts, query: Query, q: int, candidates: PackedTrees, labels: TreeLabels) -> _Special:
+def _cells(counts: Counts, query: QueryTree, q: int, candidates: PackedTrees, labels: TreeLabels) -> _Special:
     """Pair the elements of two matrices: in order if both have one row or one column, else by row and column."""
     nodes = np.flatnonzero(labels.kinds[candidates.labels] == "M!").astype(np.int32)
-    ours = _elements_of_query(query, q)
+    ours, element, edge = list[int](), q, WITHIN
+    while (child := dict(query.children[element]).get(edge)) is not None:
+        ours.append(child)
+        element, edge = child, ELEMENT
     g, chains = len(counts.own[0]) - 1, [_column(counts, WITHIN, nodes)]
     while bool((chains[-1] < g).any()):
         chains.append(_column(counts, ELEMENT, chains[-1]))
@@ -216,20 +219,12 @@ def _grid(ours: tuple[int, int], theirs: tuple[int, int]) -> Iterator[tuple[int,
             yield row * ours[1] + column, row * theirs[1] + column
 
 
-def _elements_of_query(query: Query, q: int) -> list[int]:
-    found, edge = [], WITHIN
-    while (child := dict(query.children[q]).get(edge)) is not None:
-        found.append(child)
-        q, edge = child, ELEMENT
-    return found
-
-
-def _column(counts: Counts, number: int, nodes: Numbers) -> Numbers:
+def _column(counts: Counts, number: int, nodes: Int32s) -> Int32s:
     """Return the child of each node by an edge; ``g`` where there is none."""
     if number >= len(counts.children):
         return np.full_like(nodes, len(counts.own[0]) - 1)
-    found: Numbers = counts.children[number][nodes]
-    return found
+    column: Int32s = counts.children[number][nodes]
+    return column
 
 
 def _add(counts: Counts, q: int, found: _Special) -> None:
@@ -240,7 +235,7 @@ def _add(counts: Counts, q: int, found: _Special) -> None:
     counts.special.setdefault(q, {}).update(zip(found.nodes.tolist(), pairs, strict=True))
 
 
-def _children(trees: PackedTrees) -> Numbers:
+def _children(trees: PackedTrees) -> Int32s:
     """Return the child of each node by edge number (layout) or position (operators), int32 ``[edges, g + 1]``."""
     g = len(trees.labels)
     below = np.flatnonzero(trees.parents >= 0)[::-1]  # the first of children with the same edge is kept
@@ -250,21 +245,15 @@ def _children(trees: PackedTrees) -> Numbers:
         for label, number in _NEXT.items():
             places[ord(label)] = number
         places = places[trees.edges[below]]
-    else:
-        places = _positions(parents[::-1])[::-1]
-    found = np.full((int(places.max(initial=-1)) + 1, g + 1), g, dtype=np.int32)
-    found[places, parents] = below
-    return found
-
-
-def _positions(parents: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Number the children of each parent, where children are in preorder."""
-    order = np.argsort(parents, kind="stable")
-    ascending = parents[order]
-    first = np.searchsorted(ascending, ascending, side="left")
-    places = np.empty(len(parents), dtype=np.int64)
-    places[order] = np.arange(len(parents)) - first
-    return places
+    else:  # the place of each child among those of its parent, in preorder
+        ascending = np.argsort(parents[::-1], kind="stable")
+        owners = parents[::-1][ascending]
+        places = np.empty(len(parents), dtype=np.int64)
+        places[ascending] = np.arange(len(parents)) - np.searchsorted(owners, owners, side="left")
+        places = places[::-1]
+    children = np.full((int(places.max(initial=-1)) + 1, g + 1), g, dtype=np.int32)
+    children[places, parents] = below
+    return children
 
 
 def _size(label: str) -> tuple[int, int]:
@@ -327,26 +316,26 @@ def align(
     query: FormulaTree, trees: PackedTrees, rows: Rows, labels: TreeLabels | None = None
 ) -> npt.NDArray[np.float64]:
     labels = labels or TreeLabels(trees.names)
-    read = Query.of_tree(query, trees.kind)
-    found = np.zeros((len(rows), 3), dtype=np.float64)
+    read = QueryTree.of_tree(query, trees.kind)
+    scores = np.zeros((len(rows), 3), dtype=np.float64)
     sizes = np.cumsum((trees.offsets[rows + 1] - trees.offsets[rows]) * len(query.nodes))
     pieces = np.flatnonzero(np.diff(sizes // _CELLS, prepend=0)) if len(rows) else sizes
     for some in np.split(np.arange(len(rows)), pieces):
         if len(some) and read.nodes:
             candidates = trees.take(rows[some])
-            found[some] = _Trials(read, candidates, count_pairs(read, candidates, labels)).best()
-    return found
+            scores[some] = _Trials(read, candidates, count_pairs(read, candidates, labels)).best()
+    return scores
 
 
 class _Trials:
     """The trials of one query in some candidates."""
 
-    def __init__(self, query: Query, candidates: PackedTrees, counts: Counts) -> None:
+    def __init__(self, query: QueryTree, candidates: PackedTrees, counts: Counts) -> None:
         self._query, self._candidates, self._counts = query, candidates, counts
         edges = len(counts.children)
         self._layout = candidates.kind == "slt"
         last = ELEMENT if self._layout else edges  # elements of a matrix are found from the matrix
-        self._children = [[of for of in below if of[0] < min(last, edges)] for below in query.children]
+        self._children = [[child for child in below if child[0] < min(last, edges)] for below in query.children]
         self._edges = 1 + max((place for below in self._children for place, _ in below), default=-1)
 
     def best(self) -> npt.NDArray[np.float64]:
@@ -355,13 +344,13 @@ class _Trials:
         n = len(self._query.nodes)
         r, e = counts.total / n, np.where(counts.edges, counts.edges, 0.5) / max(n - 1, 1) if n > 1 else 1.0
         limits = np.divide(2 * r * e, r + e, out=np.zeros_like(r), where=counts.total > 0)
-        found = np.zeros((len(offsets) - 1, 3))
+        scores = np.zeros((len(offsets) - 1, 3))
         for row, (start, end) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
             places = np.flatnonzero(counts.own[:, start:end])
             if len(places):
                 mss, matched, exact = self._candidate(start, end, places, limits[:, start:end].ravel()[places])
-                found[row] = mss, matched / (end - start), exact / n
-        return found
+                scores[row] = mss, matched / (end - start), exact / n
+        return scores
 
     def _candidate(self, start: int, end: int, places: Rows, limits: npt.NDArray[np.float64]) -> _Score:
         """Try the pairs of nodes in order, the query's first; each that no earlier trial matched."""
@@ -375,8 +364,8 @@ class _Trials:
         first = int(limits.argmax())  # likely the best: its score rules out some of the candidates before it
         known = self._trial(divmod(int(places[first]), size), tree)
         for least in (known[0][0], 0.0):
-            best, matched, some = _NOTHING, set[Pair](), np.flatnonzero(limits >= least)
-            nodes = (of[:, here].ravel()[places[some]].tolist() for of in (counts.total, counts.same))
+            best, matched, some = _NOTHING, set[NodePair](), np.flatnonzero(limits >= least)
+            nodes = (counted[:, here].ravel()[places[some]].tolist() for counted in (counts.total, counts.same))
             for place, *bound in zip(places[some].tolist(), limits[some].tolist(), *nodes, strict=True):
                 if tuple(bound) > best and (pair := divmod(place, size)) not in matched:
                     score, pairs = known if place == places[first] else self._trial(pair, tree)
@@ -386,7 +375,7 @@ class _Trials:
                 break
         return best
 
-    def _pairs(self, first: Pair, tree: _Candidate) -> list[Pair]:
+    def _pairs(self, first: NodePair, tree: _Candidate) -> list[NodePair]:
         """Descend from two nodes through both trees together; nodes that pair nothing are passed as well."""
         special, start, end, found = self._counts.special, tree.start, tree.start + len(tree.names), [first]
         for a, b in found:  # grows
@@ -409,7 +398,7 @@ class _Trials:
         label = self._query.nodes[node]
         return label[:2] == "M!" == candidate[:2] and label[:3] != candidate[:3]
 
-    def _trial(self, start: Pair, tree: _Candidate) -> tuple[_Score, list[Pair]]:
+    def _trial(self, start: NodePair, tree: _Candidate) -> tuple[_Score, list[NodePair]]:
         """Align from two nodes, unify the variables, and score the matched nodes."""
         nodes, names, parents = self._query.nodes, tree.names, self._query.parents
         matched, variables, exact = [], [], 0
@@ -426,9 +415,11 @@ class _Trials:
                 if unified.get(ours := nodes[pair[0]]) == (theirs := names[pair[1]]):
                     matched.append(pair)
                     exact += ours == theirs
-        found = {a for a, _ in matched}
-        edges = len([a for a in found if parents[a] in found])
-        return (_similarity(len(matched), edges, len(nodes)), len(matched), exact), matched
+        aligned = {a for a, _ in matched}
+        edges = len([a for a in aligned if parents[a] in aligned])
+        r = len(matched) / len(nodes)
+        e = 1.0 if len(nodes) == 1 else (edges or 0.5) / (len(nodes) - 1)
+        return (2 * r * e / (r + e) if matched else 0.0, len(matched), exact), matched
 
 
 class _Candidate(NamedTuple):
@@ -452,12 +443,6 @@ def _unify(pairs: list[tuple[str, str]]) -> dict[str, str]:
             chosen[ours] = theirs
             taken.add(theirs)
     return chosen
-
-
-def _similarity(matched: int, edges: int, nodes: int) -> float:
-    r = matched / nodes
-    e = 1.0 if nodes == 1 else (edges or 0.5) / (nodes - 1)
-    return 2 * r * e / (r + e) if matched else 0.0
 
 
 TANGENT_S_WEIGHTS = (0.2930, 0.0861, -0.1694, 1.8469, 0.9657, -0.0153, -0.3301)
@@ -566,7 +551,7 @@ class TangentS(Leaf, FormulaRetriever, pt.Estimator):  # type: ignore[misc]
         numbers = np.union1d(*lists)
         trees = self.formula_trees.snapshot()
         rows = trees.expressions_of(snapshot.formula_ids(snapshot.expressions.firsts[numbers]))
-        found = np.zeros((len(numbers), 6))
+        features = np.zeros((len(numbers), 6))
         for place, (kind, some) in enumerate(zip(get_args(Packed), lists, strict=True)):
             query = getattr(pair, kind)
             if query is not None:
@@ -574,8 +559,8 @@ class TangentS(Leaf, FormulaRetriever, pt.Estimator):  # type: ignore[misc]
                 columns = slice(3 * place, 3 * place + 3)
                 packed = getattr(trees.expressions.payload, kind)
                 labels = self._labels(trees, kind)
-                found[chosen, columns] = align(query, packed, rows[chosen], labels)
-        return numbers, found
+                features[chosen, columns] = align(query, packed, rows[chosen], labels)
+        return numbers, features
 
     def fit(
         self,

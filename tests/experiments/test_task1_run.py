@@ -1,25 +1,97 @@
+"""Task 1 on the sample: how the model is chosen, a run, and a second one."""
+
 import json
 import re
 import shutil
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pandas as pd
 import pytest
 
 import pyterrier_mathamr
 from mathamr_systems.experiments import ExperimentError, Report, run_arqmath
-from mathamr_systems.experiments.breakdowns import PRECISION
 from mathamr_systems.experiments.measuring import FLOOR
+from mathamr_systems.experiments.preparing import choose_training, years_of
 from mathamr_systems.experiments.systems import BASELINES, FUSION, TUNED
+from mathamr_systems.experiments.task1 import PRECISION
 from mathamr_systems.experiments.workdir import Artifacts, judged_topics
-from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.arqmath import ARQMathCollection, MissingFileError, known_item_split
 from pyterrier_mathamr.model import MathAMRConfig
 from studies.artifacts import prepare
 from studies.protocol.protocol_run import run_protocol
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
+
+
+def two_years(folder: Path) -> Path:
+    """Copy the sample, with its topics and judgments as those of a second year, too."""
+    copy = Path(shutil.copytree(SAMPLE, folder / "sample"))
+    for file in copy.glob("*/*sample*"):
+        shutil.copy(file, file.with_name(file.name.replace("sample", "2022")))
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("pairs", "changes", "name"),
+    [(0, {}, "bundled"), (40_000, {}, "bundled"), (39_999, {"epochs": 1}, "mini"), (40_000, {"epochs": 1}, "full")],
+)
+def test_only_options_train_a_model_and_the_number_of_pairs_chooses_how(
+    pairs: int, changes: dict[str, int], name: str
+) -> None:
+    found, line = choose_training("auto", pairs, changes)
+    assert found.name == name
+    assert f"{pairs:,} training pairs" in line
+    assert f"preset {name}" in line
+
+
+def test_a_preset_that_is_given_is_taken_and_options_ask_for_training() -> None:
+    assert choose_training("full", 77, {})[0].config == MathAMRConfig()
+    assert choose_training("auto", 77, {"epochs": 1})[0].config is not None
+    with pytest.raises(ConfigError, match="trains a model"):
+        choose_training("bundled", 77, {"epochs": 1})
+    with pytest.raises(ConfigError, match="labels"):
+        choose_training("tiny", 77, {})
+
+
+def test_years_are_one_or_several_and_at_least_one() -> None:
+    assert years_of(2022) == ["2022"]
+    assert years_of("2020, 2022") == years_of([2020, "2022"]) == ["2020", "2022"]
+    with pytest.raises(ConfigError, match="year"):
+        years_of([])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"model": "mathamr-plus-mini", "changes": {"layers": 1}}, {"model": MathAMRConfig(), "changes": {"layers": 1}}],
+)
+@pytest.mark.parametrize("task", [1, 2])
+def test_a_model_comes_from_one_place(options: dict[str, Any], task: Literal[1, 2], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError):
+        run_arqmath(SAMPLE, "sample", tmp_path, task=task, verbose=False, **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_few_pairs_use_the_bundled_model_and_several_years_are_pooled(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = two_years(tmp_path)
+    report = run_arqmath(folder, "sample,2022", tmp_path / "work")
+    line = "77 training pairs: preset bundled"
+    assert line in capsys.readouterr().err
+    assert report.notes[0].startswith(line)
+    assert report.settings["preset"] == "bundled"
+    pooled = report.tables["Task 1, sample and 2022 pooled"].set_index("name")
+    single = report.tables["Task 1, sample"].set_index("name")
+    measured = [column for column in single.columns if " " not in column]
+    assert (pooled[measured] - single[measured]).abs().max().max() < 1e-9  # both years are the same topics
+    for caption in report.tables:
+        assert report.about[caption]
+    assert "1,273 judgments" in report.about["Task 1, sample"]
+    assert "2,546 judgments" in report.about["Task 1, sample and 2022 pooled"]
+
+
 TINY = MathAMRConfig(layers=1, hidden=8, projection=4, bases=2, epochs=1, batch_size=8)
 
 
@@ -142,9 +214,7 @@ def test_of_many_test_questions_the_same_few_search(tmp_path: Path, monkeypatch:
 
 
 def test_a_second_year_shares_the_folder_with_the_first(tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(SAMPLE, tmp_path / "sample"))
-    for file in folder.glob("*/*sample*"):
-        shutil.copy(file, file.with_name(file.name.replace("sample", "2022")))
+    folder = two_years(tmp_path)
     shared = Artifacts(folder, tmp_path / "work")
     first, second = shared.topics("sample"), shared.topics(2022)
     pd.testing.assert_frame_equal(first.topics, second.topics)

@@ -1,6 +1,7 @@
-"""Encoding: rows as the library gives them, `[CLS]` last, and every strategy of an index over them."""
+"""ColBERT's encoders: rows as the library gives them, [CLS] last, and every strategy of an index over them."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,16 @@ from colbert_checkpoints import DIMENSIONS, projection
 from folder_bytes import folder_bytes
 from tiny_models import tiny_bert
 
+import mathamr_systems
+import pyterrier_mathamr as mathamr
 from mathamr_systems import ColBERT
 from mathamr_systems.colbert.network import assemble, encode_texts
 from pyterrier_mathamr import MathAMRIndex, Processes
 from pyterrier_mathamr._common.running.resources import one_torch_thread
+from pyterrier_mathamr.model import ModelNotFoundError
 from pyterrier_mathamr.model.batching import has_bfloat16
 from pyterrier_mathamr.posts import document_post, post_from_any
+from tests.package.tiny_colbert import tiny_colbert
 
 WORDS = [
     *["sum", "of", "fraction", "limit", "prove", "the", "is", "less", "two", ",", ".", "$x$", "$x^2$"],
@@ -243,24 +248,8 @@ def test_topics_with_title_and_body_and_documents_in_html_are_read(model):
     np.testing.assert_allclose(rows, expected[0].rows, atol=1e-6)
 
 
-def test_parts_of_an_explanation_sum_to_the_score(model):
-    ranking = queries(3).merge(posts(4)[["docno", "text"]], how="cross").assign(score=0.0, rank=0)
-    scored = model.text_scorer(precision="float32")(ranking)
-    for _, row in scored.iterrows():
-        found = model.text_scorer(precision="float32").explain(row)
-        assert found.score == pytest.approx(row["score"], abs=1e-5)
-        assert set(found.parts["part"]) == {"word"}
-
-
-def test_a_model_and_its_transformers_survive_a_process(model):
-    import pickle
-
-    copy = pickle.loads(pickle.dumps(model.doc_encoder()))
-    assert copy == model.doc_encoder()
-    assert copy.model._encoder is None or copy.model == model
+def test_a_model_prints_where_it_comes_from(model):
     assert repr(model) == f"ColBERT.from_pretrained({str(model._source[0])!r})"
-    row = document_post({"docno": "a", "text": "sum"})
-    assert model.texts.text(row) == "sum"
 
 
 def test_a_query_asked_again_is_not_encoded_again_unless_an_option_changes(model, monkeypatch) -> None:
@@ -275,3 +264,39 @@ def test_a_query_asked_again_is_not_encoded_again_unless_an_option_changes(model
     encoder.options["precision"] = "float32"
     encoder(frame)
     assert len(calls) == 2
+
+
+DATED = pd.DataFrame(
+    {"docno": ["a", "b", "c"], "text": ["sum of n", "a limit of 1", "x is 2"], "year": [1999, 2005, 2012]}
+)
+ASKED = pd.DataFrame({"qid": ["1", "2"], "query": ["the sum", "limit"]})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("late")
+    tiny_colbert(place / "tiny")
+    return place / "tiny" / "colbert"
+
+
+def test_one_line_indexes_and_searches_as_its_encoders_do(folder: Path, tmp_path: Path) -> None:
+    late = mathamr_systems.LateInteraction(folder, precision="float32")
+    index = late.index(tmp_path / "late.mathamr", DATED, keep=["year"], dtype="float32")
+    model = ColBERT.from_pretrained(folder)
+    other = mathamr.MathAMRIndex(tmp_path / "other.mathamr")
+    (model.doc_encoder(precision="float32") >> other.indexer(dtype="float32")).index(DATED.to_dict("records"))
+    found = late.retriever(index, num_results=2)(ASKED)
+    expected = (model.query_encoder(precision="float32") >> other.retriever(num_results=2))(ASKED)
+    columns = ["qid", "docno", "score", "rank"]
+    pd.testing.assert_frame_equal(found[columns], expected[columns])
+    assert set(late.retriever(index, where="year > 2000")(ASKED)["docno"]) == {"b", "c"}
+    scored = late.text_scorer()(ASKED.merge(DATED, how="cross"))
+    assert scored.groupby("qid")["docno"].first().tolist() == found.groupby("qid")["docno"].first().tolist()
+
+
+def test_documents_are_appended_and_a_missing_checkpoint_is_a_named_error(folder: Path, tmp_path: Path) -> None:
+    late = mathamr_systems.LateInteraction(str(folder))
+    late.index(tmp_path / "late.mathamr", DATED[:2])
+    assert len(late.index(tmp_path / "late.mathamr", DATED[2:], mode="append")) == 3
+    with pytest.raises(ModelNotFoundError):
+        mathamr_systems.LateInteraction(tmp_path / "nothing")

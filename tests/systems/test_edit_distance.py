@@ -1,4 +1,4 @@
-"""Distances equal the specification's worked pairs, and apted's."""
+"""Tree edit distances equal worked pairs and apted's; the reranker fuses or weighs their similarities."""
 
 import gzip
 import json
@@ -6,14 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from apted import APTED, Config
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_trees import trees
 
-from mathamr_systems.edit_distance import EditCosts, tree_edit_distance, tree_edit_distances
-from pyterrier_mathamr._common.errors import ConfigError
+from mathamr_systems import FormulaTrees
+from mathamr_systems.edit_distance import EDIT_COSTS, EditCosts, tree_edit_distance, tree_edit_distances
+from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.formula import FormulaTree, trees_from_latex
 from pyterrier_mathamr.formula.packed_trees import PackedTrees
 
@@ -118,7 +120,69 @@ def test_a_bound_by_labels_is_never_above_the_distance(query: FormulaTree, candi
     assert bound <= tree_edit_distances(query, packed, row, OPT)[0]
 
 
-@pytest.mark.parametrize("cost", [-0.1, float("nan"), float("inf")])
-def test_costs_are_finite_and_not_negative(cost: float) -> None:
-    with pytest.raises(ConfigError, match="costs"):
-        tree_edit_distance(chain(2), chain(3), EditCosts(rename=cost))
+LATEX = ["x^2+1", "y^2+1", "x^2", r"\frac{a}{b}", "x^2+1", "x^2+y^2+1", "f(x)=x+1"]
+POSTS = [{"docno": f"p{i}", "text": f"Let ${latex}$ be."} for i, latex in enumerate(LATEX)]
+RANKING = pd.DataFrame(
+    [
+        {"qid": qid, "latex": query, "docno": f"p{i}#0", "score": -float(i), "rank": i, "kept": f"{qid}-{i}"}
+        for qid, query in (("2", "x^2+1"), ("1", r"\frac{x}{y}"))
+        for i in range(len(LATEX))
+    ]
+)
+
+
+@pytest.fixture
+def stored_trees(tmp_path: Path) -> FormulaTrees:
+    return FormulaTrees(tmp_path / "f.trees").index(POSTS)
+
+
+def similarities(query: str, costs: str) -> pd.DataFrame:
+    rows = {}
+    for i, latex in enumerate(LATEX):
+        pairs = zip(EDIT_COSTS[costs].items(), trees_from_latex(query), trees_from_latex(latex), strict=True)
+        rows[f"p{i}#0"] = {
+            kind: 1 / (1 + tree_edit_distance(ours, theirs, cost)) for (kind, cost), ours, theirs in pairs
+        }
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+@pytest.mark.parametrize("costs", ["printed", "swapped", "unit"])
+def test_a_weighted_sum_is_that_of_both_similarities(stored_trees: FormulaTrees, costs: str) -> None:
+    found = stored_trees.edit_distance(combine="weighted", costs=costs)(RANKING)
+    assert found["qid"].tolist() == ["2"] * 7 + ["1"] * 7  # queries in the order in which they came
+    for qid, rows in found.groupby("qid"):
+        wanted = similarities(rows["latex"].iloc[0], costs) @ [0.95, 0.05]
+        assert rows.set_index("docno")["score"].to_dict() == pytest.approx(wanted.to_dict())
+        assert rows["score"].is_monotonic_decreasing
+        assert rows["rank"].tolist() == list(range(7))
+        assert set(rows["kept"]) == {f"{qid}-{i}" for i in range(7)}
+    assert found["docno"].tolist()[:2] == ["p0#0", "p4#0"]  # equal scores, by docno
+
+
+def test_a_fusion_adds_similarity_by_rank(stored_trees: FormulaTrees) -> None:
+    found = stored_trees.edit_distance()(RANKING[RANKING["qid"] == "2"]).set_index("docno")["score"]
+    of_query = similarities("x^2+1", "swapped")
+    total = dict.fromkeys(of_query.index, 0.0)
+    for kind in of_query:
+        order = sorted(of_query.index, key=lambda docno: (-of_query.loc[docno, kind], docno))
+        for rank, docno in enumerate(order, 1):
+            total[docno] += of_query.loc[docno, kind] / (60 + rank)
+    assert found.to_dict() == pytest.approx(total)
+
+
+@pytest.mark.parametrize("combine", ["rrf", "weighted"])
+def test_the_parts_of_a_score_sum_to_it(stored_trees: FormulaTrees, combine: str) -> None:
+    system = stored_trees.edit_distance(combine=combine)
+    ranking = RANKING[RANKING["qid"] == "2"]
+    for docno, score in system(ranking)[["docno", "score"]].itertuples(index=False):
+        found = system.explain(ranking, docno)
+        assert found.score == pytest.approx(score)
+        assert found.parts["part"].tolist() in (["layout tree", "operator tree"], ["operator tree", "layout tree"])
+    with pytest.raises(AskedError, match="is not in a ranking"):
+        system.explain(ranking, "elsewhere")
+    row = ranking.iloc[0]
+    if combine == "weighted":  # no other formula changes the score
+        assert system.explain(row).score == pytest.approx(system.explain(ranking, row["docno"]).score)
+    else:
+        with pytest.raises(AskedError, match="is not in a ranking"):
+            system.explain(row)

@@ -4,13 +4,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from node_stand_in import HashedNodes
 
-from mathamr_systems import ApproachZeroIndex, FormulaTrees, InOutIndex, TangentCFT
+from mathamr_systems import ApproachZeroIndex, FormulaFeatures, FormulaTrees, InOutIndex, TangentCFT
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.sparse import TangentIndex
+from pyterrier_mathamr.store import UnknownIdError
 
 LATEX = ["x^2+1", "y^2+1", "x^2+x", "y^3", "z", "x^2+1", r"\frac{a}{b}", r"\int_0^1 x^2\,dx"]
 POSTS = [{"docno": f"p{i}", "text": f"Let ${latex}$ be."} for i, latex in enumerate(LATEX)]
@@ -90,3 +92,26 @@ def test_long_and_deep_formulas_are_found_and_explained(kind: str, tmp_path: Pat
         found = index.search(latex).set_index("docno")["score"]
         assert found[f"h{number}#0"] == found.iloc[0]
         assert index.explain({"latex": latex}, f"h{number}#0").score == pytest.approx(found.iloc[0])
+
+
+RERANKERS: dict[str, Callable[[Path], Any]] = {
+    "Approach Zero": lambda path: ApproachZeroIndex(path).index(POSTS).scorer(),
+    "edit distance": lambda path: FormulaTrees(path).index(POSTS).edit_distance(),
+    "features": lambda path: FormulaFeatures(FormulaTrees(path).index(POSTS)),
+}
+
+
+@pytest.mark.parametrize("name", RERANKERS)
+def test_a_reranker_names_unknown_formulas_and_finds_nothing_in_common_with_a_blank_query(
+    name: str, tmp_path: Path
+) -> None:
+    rerank = RERANKERS[name](tmp_path / "index")
+    ranking = pd.DataFrame({"qid": "1", "latex": "x^2+1", "docno": ["p0#0", "p3#0"], "score": [2.0, 1.0]})
+    ranking = ranking.assign(rank=[0, 1])
+    assert list(rerank(ranking[:0]).columns) == list(rerank(ranking).columns)
+    with pytest.raises(UnknownIdError, match="elsewhere"):
+        rerank(ranking.assign(docno="elsewhere"))
+    with pytest.warns(MathAMRWarning, match="not formulas"):
+        blank = rerank(ranking.assign(latex=" "))
+    assert len(blank) == 2
+    assert not np.any(np.stack(blank["features"].tolist()) if name == "features" else blank["score"])

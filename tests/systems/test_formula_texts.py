@@ -76,12 +76,6 @@ def test_a_topic_is_its_formula_with_or_without_its_question() -> None:
     assert [len(query_post(row).formulas) for row in typed.to_dict("records")] == [1, 0]
 
 
-@pytest.mark.parametrize("options", [{"context": "sentence"}, {"words": 0}, {"instances": 0}])
-def test_options_are_checked_before_anything_is_read(options: dict[str, object]) -> None:
-    with pytest.raises(ConfigError, match=next(iter(options))):
-        formula_documents(POSTS, **options)  # type: ignore[arg-type]
-
-
 def test_a_bad_post_is_reported_and_the_others_are_written() -> None:
     with pytest.warns(UserWarning, match="cannot be read"):
         found = list(formula_documents([{"docno": "0", "text": b"\xff"}, *POSTS]))

@@ -1,22 +1,108 @@
-"""MaRF on posts: views, what has no effect on them, files, and backbones by name."""
+"""MaRF: its network by the values of the specification, views of posts, training, files."""
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from marf_examples import DOCUMENTS, EXACT, POSTS, QUERIES, TEXTS, fusing, tiny_marf
+from marf_examples import DOCUMENTS, EXACT, PAIRS, POSTS, QUERIES, TEXTS, fusing, tiny_config, tiny_marf
 from tiny_models import tiny_bert, tiny_qwen3
+from torch import nn
 from transformers import AutoModel, AutoTokenizer
 
-from mathamr_systems import ColBERT, ColBERTOptions, MaRF, MaRFIndex
-from mathamr_systems.marf.context import FormulaTokens, MaRFPost, formula_tokens
+from mathamr_systems import ColBERT, ColBERTOptions, MaRF, MaRFConfig, MaRFIndex, MaRFTraining
+from mathamr_systems.marf.network import FormulaTokens, FormulaTransformer, GatedFusion, MaRFPost, formula_tokens
+from mathamr_systems.marf.training import MaRFRun, ratio_loss
 from pyterrier_mathamr import MathAMRIndex
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
-from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError
+from pyterrier_mathamr.model.errors import ModelFileError, TrainingError
+from pyterrier_mathamr.model.losses import info_nce, maxsim
 from pyterrier_mathamr.model.text_encoder import local_model
 from pyterrier_mathamr.posts import MathPost, post_from_text
+
+
+def count(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def identity_fusion() -> GatedFusion:
+    """One head, all projections the identity, FFN the identity, the gate a sigmoid."""
+    fusion = GatedFusion(2, 2, heads=1)
+    with torch.no_grad():
+        fusion.attention.in_proj_weight.copy_(torch.eye(2).repeat(3, 1))
+        fusion.attention.in_proj_bias.zero_()
+        fusion.attention.out_proj.weight.copy_(torch.eye(2))
+        fusion.attention.out_proj.bias.zero_()
+    fusion.network, fusion.gate = nn.Identity(), nn.Sigmoid()
+    return fusion.eval()
+
+
+def test_the_fusion_of_the_worked_example() -> None:
+    context, formula = torch.eye(2)[None], torch.tensor([[[1.0, 0.0], [0.0, 2.0]]])
+    fusion = identity_fusion()
+    attended, shares = fusion.attention(context, formula, formula)
+    assert shares[0].flatten().tolist() == pytest.approx([0.669762, 0.330238, 0.195570, 0.804430], abs=1e-6)
+    assert attended[0].flatten().tolist() == pytest.approx([0.669762, 0.660477, 0.195570, 1.608859], abs=1e-6)
+    fused = fusion(context, formula)[0]
+    assert fused.flatten().tolist() == pytest.approx([1.443014, 0.435497, 0.107317, 2.340587], abs=1e-6)
+    rows = nn.functional.normalize(fused, dim=1)
+    assert rows.flatten().tolist() == pytest.approx([0.957352, 0.288926, 0.045802, 0.998951], abs=1e-6)
+    query = torch.tensor([[1.0, 0.0], [0.6, 0.8]])
+    assert maxsim(query, rows, torch.tensor([0, 2])).item() == pytest.approx(1.783993, abs=1e-6)
+    assert maxsim(query, context[0], torch.tensor([0, 2])).item() == pytest.approx(1.8)
+
+
+def test_sizes_match_the_paper() -> None:
+    with torch.device("meta"):
+        encoder = FormulaTransformer(31_523, MaRFConfig())
+        fusion = GatedFusion(768, 512, 8)
+    assert count(encoder) == 49_694_208 + 17 * 512
+    assert count(fusion) == pytest.approx(4.33e6, rel=0.01)
+
+
+def test_the_two_losses_of_the_worked_example() -> None:
+    scores = torch.tensor([[3.0, 1.0, 2.0]])
+    assert ratio_loss(scores).item() == pytest.approx(math.log(2))
+    assert info_nce(scores, 1.0).item() == pytest.approx(0.407606, abs=1e-6)
+
+
+def test_the_ratio_is_defined_for_scores_of_0_and_below_and_leaves_right_answers_out() -> None:
+    scores = torch.tensor([[-1.0, 2.0], [3.0, 1.0]], requires_grad=True)
+    loss = ratio_loss(scores)
+    loss.backward()
+    assert math.isfinite(loss.item())
+    assert bool(torch.isfinite(scores.grad).all())
+    single = torch.zeros(2, 2, dtype=torch.bool)
+    assert ratio_loss(scores, single).item() == pytest.approx(0.0)
+
+
+def test_an_untrained_fusion_returns_the_context_bit_for_bit() -> None:
+    torch.manual_seed(0)
+    context, formula = torch.randn(3, 5, 16), torch.randn(3, 4, 8)
+    assert torch.equal(GatedFusion(16, 8, 2).eval()(context, formula), context)
+
+
+def test_padding_of_formulas_changes_nothing() -> None:
+    torch.manual_seed(0)
+    encoder = FormulaTransformer(20, tiny_config(formula_layers=2)).eval()
+    ids, missing = torch.randint(20, (1, 5)), torch.zeros(1, 5, dtype=torch.bool)
+    single = encoder(ids, missing)
+    padded = encoder(nn.functional.pad(ids, (0, 3), value=7), nn.functional.pad(missing, (0, 3), value=True))
+    assert torch.allclose(single, padded[:, :5], atol=1e-6)
+    fusion, context = GatedFusion(16, 8, 2).eval(), torch.randn(1, 6, 16)
+    nn.init.normal_(fusion.network[-1].weight)
+    mask = torch.tensor([[False] * 5 + [True] * 3])
+    assert torch.allclose(fusion(context, single), fusion(context, padded, mask), atol=1e-6)
+
+
+def test_formulas_are_read_in_order() -> None:
+    encoder = FormulaTransformer(20, tiny_config()).eval()
+    missing = torch.zeros(1, 3, dtype=torch.bool)
+    forward, backward = encoder(torch.tensor([[1, 2, 3]]), missing), encoder(torch.tensor([[3, 2, 1]]), missing)
+    assert not torch.allclose(forward.flip(1), backward, atol=1e-4)
 
 
 def of_docs(marf: MaRF, *docnos: str) -> list[list[np.ndarray]]:
@@ -43,15 +129,6 @@ def test_an_untrained_model_ranks_as_its_context_encoder_bit_for_bit(tmp_path: P
     theirs = context.colbert()(queries)
     assert ours[["qid", "docno", "rank"]].equals(theirs[["qid", "docno", "rank"]])
     assert np.abs(ours["score"] - theirs["score"]).max() < 1e-5
-
-
-def test_an_untrained_view_is_the_context(tmp_path: Path) -> None:
-    marf = tiny_marf(tmp_path)
-    marf.config = marf.config.__class__(**{**marf.config.to_dict(), "formulas": 6})
-    with_formulas = of_docs(marf, "d1")[0]
-    separate = marf.encode([MaRFPost(marf.readings([POSTS["d1"]])[0].text, ())], ["d1"], **EXACT)[0]
-    assert len(with_formulas) == 3
-    assert all(np.allclose(view, separate[0], rtol=0, atol=1e-6) for view in with_formulas)
 
 
 def test_a_post_has_a_view_for_each_of_some_formulas_and_one_without(tmp_path: Path) -> None:
@@ -164,20 +241,6 @@ def test_formula_tokens_of_the_context_come_from_its_tokenizer(tmp_path: Path) -
     assert own.ids(("$frac$", "$nowhere$"), 8)[1] == 0 != own.ids(("$frac$",), 8)[0]
 
 
-@pytest.mark.parametrize("form", ["bert", "qwen"])
-def test_a_saved_model_is_equal(tmp_path: Path, form: str) -> None:
-    marf = fusing(tiny_marf(tmp_path, None if form == "bert" else tiny_qwen3(tmp_path / "qwen"), output=4))
-    marf.save(tmp_path / "saved")
-    again = MaRF.from_pretrained(tmp_path / "saved")
-    assert again == marf
-    assert again.training == marf.training
-    assert all(
-        np.array_equal(one, other) for one, other in zip(of_docs(marf, "d1")[0], of_docs(again, "d1")[0], strict=False)
-    )
-    with pytest.raises(ConfigError, match="does not exist"):
-        marf.save(tmp_path / "saved")
-
-
 @pytest.mark.parametrize("name", ["marf.json", "weights.safetensors", "context/model.safetensors"])
 def test_changed_files_are_refused_by_name(tmp_path: Path, name: str) -> None:
     tiny_marf(tmp_path).save(tmp_path / "saved")
@@ -189,11 +252,7 @@ def test_changed_files_are_refused_by_name(tmp_path: Path, name: str) -> None:
         MaRF.from_pretrained(tmp_path / "saved")
 
 
-def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelNotFoundError, match=r"marf\.json"):
-        MaRF.from_pretrained(tmp_path)
-    with pytest.raises(ModelNotFoundError, match="no-such-encoder"):
-        MaRF.new("no-such-encoder")
+def test_heads_that_do_not_divide_the_width_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="heads"):
         tiny_marf(tmp_path, heads=3)
 
@@ -212,3 +271,70 @@ def test_minilm_is_a_backbone() -> None:
     marf = MaRF.new(device="cpu")
     (view,) = marf.encode(marf.readings([post_from_text("Is $x < 2$?")]), **EXACT)[0]
     assert view.shape[1] == 128
+
+
+STEPS = MaRFTraining(epochs=15, batch=6, formula_epochs=15, formula_batch=6, rate=1e-2, formula_rate=1e-2)
+
+
+def state(marf: MaRF, part: str) -> dict[str, torch.Tensor]:
+    return {name: value.clone() for name, value in marf._network.state_dict().items() if name.startswith(part)}
+
+
+def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    return all(torch.equal(value, other[name]) for name, value in one.items())
+
+
+@pytest.mark.parametrize("score", ["token", "passage"])
+def test_both_parts_learn_a_batch_by_heart(tmp_path: Path, score: str) -> None:
+    marf = tiny_marf(tmp_path, training=STEPS, output=8, formula_score=score)
+    steps = marf.fit(PAIRS, POSTS, device="cpu")
+    for part in ("formulas", "fusion"):
+        losses = [step.loss for step in steps if step.part == part]
+        assert sum(losses[-5:]) < 0.5 * sum(losses[:5])
+
+
+def test_the_ratio_is_a_loss_that_falls(tmp_path: Path) -> None:
+    marf = tiny_marf(tmp_path, training=replace(STEPS, loss="ratio", epochs=5, formula_epochs=1))
+    losses = [step.loss for step in marf.fit(PAIRS, POSTS, device="cpu") if step.part == "fusion"]
+    assert losses[-1] < losses[0]
+
+
+def test_encoders_get_no_gradient_in_the_fusion_and_the_context_never(tmp_path: Path) -> None:
+    marf = tiny_marf(tmp_path, output=8)
+    context = {name: value.clone() for name, value in marf.context.network.state_dict().items()}
+    fusion, formulas = state(marf, "fusion"), state(marf, "formulas")
+    marf.fit(PAIRS, POSTS, device="cpu")
+    assert same(context, marf.context.network.state_dict())
+    assert not same(formulas, state(marf, "formulas"))
+    assert not same(fusion, state(marf, "fusion"))
+    formulas, after = state(marf, "formulas"), state(marf, "after")
+    MaRFRun(marf, PAIRS, POSTS, {}, device="cpu").fusion()
+    assert same(formulas, state(marf, "formulas"))
+    assert not same(after, state(marf, "after"))
+
+
+def test_only_formulas_of_accepted_answers_are_paired(tmp_path: Path) -> None:
+    accepted = PAIRS[:3]  # PAIRS[4] has formulas, too
+    training = MaRFRun(tiny_marf(tmp_path), PAIRS, POSTS, {}, formula_pairs=accepted, device="cpu")
+    paired: list[tuple[str, str]] = []
+    epochs = training._epochs
+    training._epochs = lambda pairs, *rest: paired.extend(pairs) or epochs(pairs, *rest)  # type: ignore[func-returns-value,method-assign]
+    assert training.formulas()
+    assert paired == accepted
+    steps = tiny_marf(tmp_path / "none").fit(PAIRS, POSTS, formula_pairs=[], device="cpu")
+    assert {step.part for step in steps} == {"fusion"}
+
+
+def test_a_control_has_the_context_in_place_of_formulas(tmp_path: Path) -> None:
+    marf = tiny_marf(tmp_path, keys="context")
+    formulas = state(marf, "formulas")
+    steps = marf.fit(PAIRS, POSTS, device="cpu")
+    assert {step.part for step in steps} == {"fusion"}
+    assert same(formulas, state(marf, "formulas"))
+    views = marf.encode(marf.readings([POSTS["d1"]]), ["d1"], precision="float32", device="cpu")
+    assert len(views[0]) == 1
+
+
+def test_too_few_pairs_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match="at least 2 pairs"):
+        tiny_marf(tmp_path).fit([("d0", "d1"), ("d0", "nowhere")], POSTS)

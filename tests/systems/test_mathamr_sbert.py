@@ -11,18 +11,16 @@ from ir_measures import RR, nDCG
 from tiny_models import tiny_bert
 
 from mathamr_systems import FitOptions, FormulaContexts, MathAMRSentenceBERT, judged_triples, linearise
-from mathamr_systems.mathamr_sbert.contexts import without_stops
-from mathamr_systems.mathamr_sbert.model import TripleLosses
-from mathamr_systems.two_step.qasim import Example, split_folds
+from mathamr_systems.mathamr_sbert import TripleLosses, without_stops
+from mathamr_systems.two_step.similarity import Example, split_folds
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.fusion import ModifiedRRF
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.model.errors import ModelFileError, TrainingError
-from pyterrier_mathamr.model.loop import TrainingLoop
+from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.posts import MathPost, PostFormula, post_from_text
 from pyterrier_mathamr.sparse import TangentIndex
-from pyterrier_mathamr.store import UnfinishedJobError, UnknownIdError
+from pyterrier_mathamr.store import UnknownIdError
 
 POST = {"docno": "p", "text": "Find $x^n.$ Let $n=2,$ and $m!$ be. What is $x$?"}
 POSTS = [
@@ -170,15 +168,6 @@ def test_it_composes_with_cuts_fusions_experiments_and_inspection(reranking: Any
     assert wanted <= set(pt.inspect.transformer_outputs(pipeline, list(TOPICS.columns)))
 
 
-def test_the_parts_of_a_score_sum_to_it(reranking: Any) -> None:
-    first, rerank, sbert = reranking
-    ranking = (first >> rerank)(TOPICS)
-    frame = (sbert.contexts() >> sbert.query_encoder())(first(TOPICS))
-    scorer = rerank[-1]
-    for row in ranking.itertuples():
-        assert scorer.explain(frame[frame["qid"] == row.qid], row.docno).score == pytest.approx(row.score, abs=1e-5)
-
-
 def test_triples_have_the_scores_of_the_dissertation() -> None:
     queries = pd.DataFrame({"qid": ["1", "2"], "query_formula_text": ["q", ""]})
     formulas = pd.DataFrame({"docno": ["a", "b", "c", "d"], "formula_text": ["A", "B", "C", "D"]})
@@ -200,15 +189,12 @@ def test_the_loss_of_a_batch_is_the_sum_of_both_by_hand(bert: Path) -> None:
     assert float(losses.of_batch(batch, 0).detach()) == pytest.approx(contrastive + ranking, rel=0.05)
 
 
-def test_training_raises_the_correlation_and_the_same_seed_gives_the_same_weights(bert: Path) -> None:
-    models = [MathAMRSentenceBERT.new(bert, max_length=24) for _ in range(2)]
-    before = models[0].correlation(TRIPLES)
-    options = FitOptions(epochs=6, batch_size=8, learning_rate=1e-2)
-    history = [model.fit(TRIPLES, options, folds=None) for model in models]
-    assert models[0].correlation(TRIPLES) > max(before, 0.5)
-    assert history[0] == history[1]
-    assert models[0].identity() == models[1].identity()
-    assert models[0].correlation([("sum", "two", 1.0), ("sum", "x", 1.0)]) == 0
+def test_training_raises_the_correlation(bert: Path) -> None:
+    model = MathAMRSentenceBERT.new(bert, max_length=24)
+    before = model.correlation(TRIPLES)
+    model.fit(TRIPLES, FitOptions(epochs=6, batch_size=8, learning_rate=1e-2), folds=None)
+    assert model.correlation(TRIPLES) > max(before, 0.5)
+    assert model.correlation([("sum", "two", 1.0), ("sum", "x", 1.0)]) == 0
 
 
 def test_the_epoch_with_the_best_correlation_is_kept(bert: Path) -> None:
@@ -219,57 +205,11 @@ def test_the_epoch_with_the_best_correlation_is_kept(bert: Path) -> None:
     assert -model.correlation(held_out) == pytest.approx(best)
 
 
-def test_a_killed_training_resumes_to_the_weights_of_an_uninterrupted_one(
-    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def train(epochs: int = 3, **kept: Any) -> tuple[str, list[Any]]:
-        model = MathAMRSentenceBERT.new(bert, max_length=24)
-        history = model.fit(TRIPLES, FitOptions(epochs=epochs, batch_size=8, learning_rate=1e-2), folds=4, **kept)
-        return model.identity(), history
-
-    wanted, steps, whole = train(), list[int](), TrainingLoop._step
-
-    def dying(loop: Any, *given: Any) -> float:
-        steps.append(0)
-        if len(steps) == 4:
-            raise KeyboardInterrupt
-        return whole(loop, *given)
-
-    monkeypatch.setattr(TrainingLoop, "_step", dying)
-    kept: dict[str, Any] = {"checkpoint": tmp_path / "run", "save_every": 0.0}
-    with pytest.raises(KeyboardInterrupt):
-        train(**kept)
-    assert train(**kept) == wanted
-    with pytest.raises(UnfinishedJobError):
-        train(epochs=4, **kept)
-
-
-def test_a_model_is_saved_and_loaded_to_the_bit(bert: Path, tmp_path: Path) -> None:
-    model = MathAMRSentenceBERT.new(bert, "text+opt", 3, max_length=20)
-    model.fit(TRIPLES, FitOptions(epochs=1, batch_size=8, learning_rate=1e-3))
-    model.save(tmp_path / "model")
-    again = MathAMRSentenceBERT.from_pretrained(tmp_path / "model")
-    assert (again.representation, again.window, again.network.max_seq_length) == ("text+opt", 3, 20)
-    assert again.identity() == model.identity()
-    assert again.encode(["the sum"]).tobytes() == model.encode(["the sum"]).tobytes()
-    assert again.contexts() == FormulaContexts("text+opt", 3)
-    with pytest.raises(ModelFileError):
-        MathAMRSentenceBERT.from_pretrained(bert)
-
-
-def test_options_out_of_range_are_refused(bert: Path) -> None:
+def test_lengths_follow_the_representation_and_unusable_triples_are_refused(bert: Path) -> None:
     lengths = [MathAMRSentenceBERT.new(bert, of).network.max_seq_length for of in ("amr+opt", "text+opt")]  # type: ignore[arg-type]
     assert lengths == [128, 256]
-    for wrong in (0, 2, -1, True, 1.0):
-        with pytest.raises(ConfigError, match="window"):
-            FormulaContexts(window=wrong)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="representation"):
-        MathAMRSentenceBERT.new(bert, "slt")  # type: ignore[arg-type]
     model = MathAMRSentenceBERT.new(bert, max_length=24)
     with pytest.raises(ConfigError, match="triples"):
         model.fit([("a", "b", 3)])
     with pytest.raises(TrainingError):
         model.fit([])
-
-
-TestFormulaContexts = pt.testing.transformer_test_class(FormulaContexts)

@@ -10,7 +10,6 @@ from ir_measures import RR
 
 from mathamr_systems import ApproachZeroIndex, QueryReduction, StructuralSearch
 from pyterrier_mathamr import MathAMRWarning
-from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.explain import explain_score
 from pyterrier_mathamr.fusion import ZScoreFusion
 from pyterrier_mathamr.posts import query_post
@@ -98,12 +97,7 @@ def test_strange_queries_are_reduced_to_what_they_have(index: BM25Index, query: 
     assert found["query"].tolist() == [reduced]
 
 
-def test_options_and_rankings_are_refused(index: BM25Index) -> None:
-    for options in ({"words": -1}, {"formulas": 1.5}, {"weights": {"word": {}}}):
-        with pytest.raises(ConfigError):
-            QueryReduction(index, **options)
-    with pytest.raises(ConfigError, match="root"):
-        QueryReduction(index, weights={"word": {"root": 1.0}, "formula": {}})
+def test_a_ranking_is_refused_and_an_empty_frame_keeps_its_columns(index: BM25Index) -> None:
     with pytest.raises(pt.validate.InputValidationError):
         QueryReduction(index)(TOPICS.assign(docno="a"))
     assert QueryReduction(index)(TOPICS[:0]).columns.tolist() == ["qid", "query_0", "query", "words", "formulas"]

@@ -1,12 +1,10 @@
 """`ThreadStore`: known data of a thread, rankings of questions and answers, and data that the collection lacks."""
 
-import pickle
 import warnings
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyterrier as pt
 import pytest
 
 from mathamr_systems import SystemsError, ThreadStore
@@ -134,22 +132,6 @@ def test_data_that_no_post_has_is_zero_with_one_warning(tmp_path: Path) -> None:
     assert threads.unknown() == ["votes", "comments", "accepted"]
 
 
-def test_known_values_cause_no_warning(threads: ThreadStore) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        threads.metadata()(ranking(("A.1", "13", 1.0)))
-
-
-def test_an_empty_ranking_keeps_its_columns(threads: ThreadStore) -> None:
-    empty = ranking(("A.1", "10", 1.0)).iloc[:0]
-    for transformer in (threads.answers(), threads.questions(), threads.metadata(), threads.best_answer()):
-        whole = transformer(ranking(("A.1", "13", 1.0))) if transformer != threads.answers() else None
-        found = transformer(empty)
-        assert found.empty
-        if whole is not None:
-            assert dict(found.dtypes) == dict(whole.dtypes)
-
-
 def test_an_answer_is_indexed_with_its_question_in_front(threads: ThreadStore, tmp_path: Path) -> None:
     mapper = threads.with_question()
     rows = mapper(
@@ -255,22 +237,8 @@ def test_ids_tags_and_texts_of_any_characters_come_back(tmp_path: Path) -> None:
     assert [post.id for post in threads.answers_of([odd])[odd]] == ["007", "7"]
 
 
-def test_it_prints_what_it_holds_is_pickled_and_equal(threads: ThreadStore) -> None:
+def test_it_prints_what_it_holds(threads: ThreadStore) -> None:
     assert "9 posts, 3 questions, 6 answers, 6 with votes, 1 with comments, 2 accepted answers" in str(threads)
-    again = pickle.loads(pickle.dumps(threads))
-    assert again == threads
-    assert again.best_answers(["10"]) == {"10": "12"}
-    assert ThreadStore("x").answers() == ThreadStore("x").answers() != ThreadStore("y").answers()
-
-
-def test_an_unbuilt_store_is_inspected(tmp_path: Path) -> None:
-    threads = ThreadStore(tmp_path / "none")
-    columns = ["qid", "query", "docno", "score", "rank"]
-    pipeline = threads.answers() >> threads.metadata() >> threads.text_loader()
-    assert pt.inspect.transformer_outputs(pipeline, columns) == [
-        "qid", "query", "docno", "question_docno", "qq_score", "score", "rank",
-        "votes", "comments", "accepted", "tag_overlap", "html",
-    ]  # fmt: skip
 
 
 def test_the_small_collection_has_threads_and_no_votes(shared_data: Path, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
-"""Scores, features and baselines of the two-step search: worked values, orders, empty frames, unknown votes."""
+"""The two-step search: linearized graphs, scores, features and baselines by hand."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,10 +20,81 @@ from mathamr_systems import (
     TimesQQ,
     TwoStepFeatures,
 )
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from mathamr_systems.two_step.similarity import linearise
+from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr.amr import AmrGraph
 from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.fusion import ModifiedRRF
+from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.sparse import TangentIndex
+
+WORKED = """(s / solve-01 :mode imperative :ARG1 (e / equation :mod (t / this) :ARG0 (p / FORMULA_0
+    :opt (u / U!plus :op0 (a / O!SUP :op0 (x / V!x) :op1 (n / V!n)) :op0 (y / V!y)))))"""
+
+
+@pytest.mark.parametrize(
+    ("graph", "options", "words"),
+    [
+        (WORKED, {}, "solve-01 equation math plus y SUP x n this imperative"),
+        (WORKED, {"order": "written"}, "solve-01 imperative equation this math plus SUP x n y"),
+        (WORKED, {"math_word": False}, "solve-01 equation plus y SUP x n this imperative"),
+        ("(a / and :op2 (b / big :mod x) :op1 (x / ex :mod (y / why)))", {}, "and ex why big"),
+        ("(a / and :op2 (b / big :mod x) :op1 (x / ex :mod (y / why)))", {"order": "written"}, "and big ex why"),
+        ("(a / and :op2 (b / two) :op10 (c / ten) :ARG1 (d / one) :arg0 (e / zero))", {}, "and zero one ten two"),
+        # labels lose their type only in trees, and layout trees are left out
+        (
+            "(p / FORMULA_0 :mod (w / U!word) :opt (f / O!factorial :op0 (m / V!!)) :slt (v / V!q))",
+            {},
+            "math U!word factorial !",
+        ),
+        ('# ::formula_map {"FORMULA_0": "7"}\n(e / equal-01 :ARG1 (f / FORMULA_0))', {}, "equal-01 math"),
+        ('# ::formula_map {"FORMULA_0": "7"}\n(e / equal-01 :ARG1 (f / FORMULA_0))', {"math_word": False}, "equal-01"),
+    ],
+)
+def test_a_graph_is_written_depth_first_each_node_once(graph: str, options: dict[str, Any], words: str) -> None:
+    assert linearise(MathAMRGraph.from_penman(graph), **options) == words
+
+
+# Graphs and strings that accompany the dissertation, with formulas below `:math` and without the types of labels.
+PUBLISHED = {
+    "B.2": (
+        """(t / thing :manner-of (s / solve-01 :arg1 (e / equation :mod (d / differential) :mod (f / form
+        :arg1-of (f2 / follow-01) :mod (s2 / string-entity :math (U1 / eq :op0 (O1 / divide :op0 (U2 / times
+        :op0 (V1 / d) :op0 (V2 / f)) :op1 (U3 / times :op0 (V3 / d) :op0 (V4 / x))) :op0 (U4 / times :op0 (V5 / f)
+        :op0 (U5 / plus :op0 (V6 / x) :op0 (N1 / 1)))))))))""",
+        "thing solve-01 equation form follow-01 string-entity eq times plus 1 x f divide times f d times x "
+        "d differential",
+    ),
+    "B.6, second sentence": (
+        r"""(n / notice-01 :arg0 (ii2 / i) :arg1 (s2 / string-entity :math (U2 / eq :op0 (U3 / times
+        :op0 (O2 / SUP :op0 (N4 / 5) :op1 (V1 / n)) :op0 (T2 / \mod) :op0 (N5 / 8)) :op0 (N6 / 5)))
+        :condition (a / and :op1 (e / even-02 :polarity - :arg1 (s3 / string-entity :math (V2 / n)))
+        :op2 (h / have-polarity-91 :arg2 - :arg1 s3) :arg0-of (l / lead-03 :arg1 ii2 :arg2 (s4 / say-01 :arg0 ii2
+        :arg1 (s5 / string-entity :math (U4 / eq :op0 (U5 / times :op0 (O3 / SUP :op0 (N7 / 5) :op1 (N8 / 133))
+        :op0 (T3 / \mod) :op0 (N9 / 8)) :op0 (N10 / 5)))))))""",
+        r"notice-01 i string-entity eq 5 times 8 \mod SUP 5 n and lead-03 say-01 string-entity eq 5 times 8 \mod "
+        "SUP 5 133 even-02 string-entity n - have-polarity-91 -",
+    ),
+    "B.12": (
+        """(m / multi-sentence :snt1 (a / ask-02 :arg0 (ii / it) :arg1 (a2 / and :op1 (f / find-01 :arg0 (ii2 / i)
+        :arg1 (r / root :mod (a3 / all))) :op2 (s / sketch-01 :arg0 ii2 :arg1 (ii3 / it) :time (t / then))) :arg2 ii2)
+        :snt2 (p / proceed-01 :arg0 (w / we) :manner (a4 / amr-unknown)))""",
+        "multi-sentence ask-02 it and find-01 i root all sketch-01 it then proceed-01 we amr-unknown",
+    ),
+}
+
+
+@pytest.mark.parametrize("topic", PUBLISHED)
+def test_published_graphs_give_the_published_strings(topic: str) -> None:
+    graph, words = PUBLISHED[topic]
+    assert linearise(MathAMRGraph.from_penman(graph)) == words
+
+
+def test_a_graph_of_depth_2000_needs_no_recursion() -> None:
+    depth = 2_000
+    edges = tuple((node, ":op0", node + 1) for node in range(depth - 1))
+    graph = MathAMRGraph(AmrGraph(tuple(f"n{i}" for i in range(depth)), tuple(f"v{i}" for i in range(depth)), edges))
+    assert linearise(graph) == " ".join(f"n{i}" for i in range(depth))
 
 
 @pytest.fixture(scope="module")
@@ -117,8 +189,6 @@ def test_linked_posts_ranks_the_answers_of_duplicates_by_votes(threads: ThreadSt
     assert linked.explain({"qid": "t"}, "b1").score == 5
     assert LinkedPosts(links, threads, num_results=1)(found[["qid", "query"]])["docno"].tolist() == ["a1"]
     assert LinkedPosts({"t": ["q1", "q2", "q1"], "u": ["unknown"]}, threads) == linked != LinkedPosts({}, threads)
-    with pytest.raises(ConfigError, match="question_id"):
-        LinkedPosts(links[["qid"]], threads)
 
 
 FORMULAS = [
@@ -176,16 +246,3 @@ def test_a_topic_without_a_formula_finds_nothing_and_is_named(tangent: FormulaAn
         found = tangent(pd.DataFrame({"qid": ["none"], "title": ["words"], "body": ["only"]}))
     assert found.empty
     assert {"docno", "score", "rank"} <= set(found.columns)
-
-
-def example_threads() -> ThreadStore:
-    return ThreadStore("threads.mathamr")
-
-
-TestMathSEScore = pt.testing.transformer_test_class(lambda: MathSEScore(example_threads()))
-TestTimesQQ = pt.testing.transformer_test_class(TimesQQ)
-TestTwoStepFeatures = pt.testing.transformer_test_class(lambda: TwoStepFeatures(example_threads(), TimesQQ()))
-TestLinkedPosts = pt.testing.transformer_test_class(lambda: LinkedPosts({"1": ["2"]}, example_threads()))
-TestFormulaAnswers = pt.testing.transformer_test_class(
-    lambda: FormulaAnswers(TangentIndex("formulas.tangent"), example_threads())
-)

@@ -98,8 +98,8 @@ def _findings(parser: ForeignParser, python: str, model: str, report: Mapping[st
     right = parser != "transition" or version.startswith("3.8.")
     remedy = f"torch 1.13.1 and fairseq 0.10.2 need Python 3.8: make the environment with it; {_DOCS}"
     yield Finding(right, f"{python} is Python {version}", remedy, needed=False)
-    for package, found in report["packages"].items():
-        yield _package(parser, python, package, found)
+    for package, version_found in report["packages"].items():
+        yield _package(parser, python, package, version_found)
     if all(report["packages"].values()):
         what = f"importing it fails: {report['import']}" if report["import"] else "it can be imported"
         yield Finding(not report["import"], what, f"make the environment again; {_DOCS}")
@@ -115,9 +115,9 @@ def _files(model: str, files: Mapping[str, Mapping[str, str | None]]) -> Iterato
     for name, file in files.items():
         if name == "machine_config" and not files["checkpoint"]["found"]:
             continue  # downloaded with the weights
-        found, at = file["found"], file["at"]
+        path, at = file["found"], file["at"]
         downloaded = name.startswith("bart") or (name == "checkpoint" and not is_path)
-        yield Finding(found is not None, found or f"nothing at {at}", _FILES[name], needed=not downloaded)
+        yield Finding(path is not None, path or f"nothing at {at}", _FILES[name], needed=not downloaded)
 
 
 def _package(parser: ForeignParser, python: str, package: str, found: str | None) -> Finding:

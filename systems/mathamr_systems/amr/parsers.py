@@ -27,7 +27,7 @@ from pyterrier_mathamr.amr.parsing import ParsedPart, WorkerParser, part_of
 from pyterrier_mathamr.amr.penman import decode_penman
 from pyterrier_mathamr.store import Cache
 
-from .workers import Answer, Mode, Text, WorkerCommand, WorkerLimits, WorkerPool, batches
+from .workers import ParserAnswer, ParseUnit, Text, WorkerCommand, WorkerLimits, WorkerPool, batches
 
 _EMBEDDED = DependencyAmrParser.name
 
@@ -68,7 +68,7 @@ class NeuralParser(ByParameters, WorkerParser):
 
     def parse_units(self, units: Sequence[Sequence[str]], unit: str) -> list[ParsedPart]:
         """Parse ``units``, each a ``sentence`` or a ``passage`` (``unit``), to parts with the name of their parser."""
-        mode: Mode = "documents" if unit == "passage" else "sentences"
+        mode: ParseUnit = "documents" if unit == "passage" else "sentences"
         command = WorkerCommand(self.name, self.python, self.model, self.options)
         texts = [command.text(sentences, mode) for sentences in units]
         distinct = list(dict.fromkeys(texts))
@@ -113,31 +113,30 @@ class NeuralParser(ByParameters, WorkerParser):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _pool=None)
 
-    def _answers(self, texts: Sequence[Text], mode: Mode, command: WorkerCommand) -> dict[str, Answer]:
+    def _answers(self, texts: Sequence[Text], mode: ParseUnit, command: WorkerCommand) -> dict[str, ParserAnswer]:
         """Look texts up in the cache, and have the workers parse the others."""
         cache = None if self.cache is None else Cache(self.cache)
         kept = {} if cache is None else cache.get([bytes.fromhex(text.key) for text in texts])
-        found = {key.hex(): Answer.from_bytes(value) for key, value in kept.items()}
+        answers_by_key = {key.hex(): ParserAnswer.from_bytes(value) for key, value in kept.items()}
 
-        def settle(answers: Sequence[tuple[str, Answer]]) -> None:
+        def settle(answers: Sequence[tuple[str, ParserAnswer]]) -> None:
             if cache is not None:
                 cache.add({bytes.fromhex(key): answer.to_bytes() for key, answer in answers})
-            found.update(answers)
+            answers_by_key.update(answers)
 
-        missing = [text for text in texts if text.key not in found]
+        missing = [text for text in texts if text.key not in answers_by_key]
         if missing:
             self._workers(command).run(batches(missing, self.limits.batch_tokens), mode, settle)
-        return found
+        return answers_by_key
 
     def _workers(self, command: WorkerCommand) -> WorkerPool:
-        """Return the pool, created once."""
         if self._pool is None:
             self.require_package()
             self._pool = WorkerPool(command, self.devices or ("",), self.limits)
             self._finalizer = weakref.finalize(self, _close_own, self._pool, os.getpid())
         return self._pool
 
-    def _part(self, text: Text, answer: Answer) -> ParsedPart:
+    def _part(self, text: Text, answer: ParserAnswer) -> ParsedPart:
         """Convert an answer to a part; a text without a graph is parsed by the embedded parser, with a warning."""
         if answer.error:
             self.embedded_count += 1

@@ -51,8 +51,8 @@ class Transition:
         tokens = [[own for own in map(self.tokens, sentences) if own] for sentences in texts]
         some = [own for own in tokens if own]  # a text without tokens would end the whole batch
         # The second value repeats one machine, that of the last document; only the annotations are each text's own.
-        found = iter(self.annotations(mode, some) if some else ())
-        return [next(found) if own else EMPTY for own in tokens]
+        graphs = iter(self.annotations(mode, some) if some else ())
+        return [next(graphs) if own else EMPTY for own in tokens]
 
     def annotations(self, mode: str, texts: list[list[list[str]]]) -> list[Any]:
         if mode == "sentences":
@@ -62,13 +62,13 @@ class Transition:
 
     def tokens(self, sentence: str) -> list[str]:
         """Tokenize as the parser does, but keep placeholders whole; its tokenizer would cut FORMULA_100."""
-        found: list[str] = []
+        tokens: list[str] = []
         for piece in PLACEHOLDER.split(plain(sentence)):
             if PLACEHOLDER.fullmatch(piece):
-                found.append(piece)
+                tokens.append(piece)
             elif piece.strip():
-                found += self.parser.tokenize(piece)[0]
-        return found
+                tokens += self.parser.tokenize(piece)[0]
+        return tokens
 
     @staticmethod
     def files(model: str) -> dict[str, Any]:
@@ -106,12 +106,11 @@ class Amrlib:
     def parse(self, mode: str, texts: list[list[str]]) -> list[Any]:
         """Parse each text as one sentence; null where the model returns no graph."""
         sentences = [" ".join(plain(" ".join(text)).split()) for text in texts]
-        found = iter(self.model.parse_sents([own for own in sentences if own], add_metadata=False))
-        return [next(found) if own else EMPTY for own in sentences]
+        graphs = iter(self.model.parse_sents([own for own in sentences if own], add_metadata=False))
+        return [next(graphs) if own else EMPTY for own in sentences]
 
     @staticmethod
     def files(model: str) -> dict[str, Any]:
-        """Find the model's folder."""
         if not model:
             spec = importlib.util.find_spec("amrlib")
             package = os.path.dirname(str(spec.origin)) if spec else "amrlib"
@@ -130,8 +129,8 @@ def prefer_cached_hub_code() -> None:
     load = hub.load
 
     def load_cached(repository: str, model: str) -> Any:
-        found = sorted(glob.glob(os.path.join(hub.get_dir(), repository.replace("/", "_") + "_*")))
-        return load(found[0], model, source="local") if found else load(repository, model)
+        folders = sorted(glob.glob(os.path.join(hub.get_dir(), repository.replace("/", "_") + "_*")))
+        return load(folders[0], model, source="local") if folders else load(repository, model)
 
     hub.load = load_cached
 
@@ -146,8 +145,8 @@ def located(wanted: dict[str, str]) -> dict[str, Any]:
     """Return for each pattern the first file or null, and the pattern."""
     report = {}
     for name, pattern in wanted.items():
-        found = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
-        report[name] = {"found": found[0] if found else None, "at": pattern}
+        paths = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
+        report[name] = {"found": paths[0] if paths else None, "at": pattern}
     return report
 
 
@@ -200,7 +199,6 @@ class Server:
         return {"ready": {"python": platform.python_version()}}
 
     def parse(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Parse texts."""
         names = [name for name, _ in request["texts"]]
         graphs = self.parser.parse(request["mode"], [sentences for _, sentences in request["texts"]])
         if len(graphs) != len(names):
@@ -208,7 +206,6 @@ class Server:
         return {"graphs": [[names[i], graphs[i]] for i in range(len(names))]}
 
     def check(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Examine the environment."""
         return {"report": examined(request["parser"], request["model"])}
 
 

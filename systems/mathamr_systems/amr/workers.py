@@ -37,7 +37,7 @@ from pyterrier_mathamr.amr.graph import AmrGraph
 from pyterrier_mathamr.amr.penman import decode_penman, encode_penman, spell
 from pyterrier_mathamr.posts import TOKEN
 
-Mode = Literal["documents", "sentences"]
+ParseUnit = Literal["documents", "sentences"]
 
 EMPTY = "(a / amr-empty)"
 _ALIGNMENT = re.compile(r"~(?:[a-z]\.)?\d+(?:,\d+)*$")
@@ -53,7 +53,7 @@ class WorkerCommand:
     model: str
     options: Mapping[str, Any]
 
-    def text(self, sentences: Sequence[str], mode: Mode) -> Text:
+    def text(self, sentences: Sequence[str], mode: ParseUnit) -> Text:
         """Key a text by all that its graph depends on: 32 hexadecimal digits of the hash of parser and text."""
         whole = [self.parser, self.model, dict(self.options), mode, list(sentences)]
         key = hashlib.sha256(json.dumps(whole, sort_keys=True).encode("ascii")).hexdigest()[:32]
@@ -87,7 +87,7 @@ def batches(texts: Sequence[Text], batch_tokens: int) -> Iterator[tuple[Text, ..
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ParserAnswer:
     """The result of parsing a text: Penman text on one line, or why there is no graph."""
 
     graph: str = ""
@@ -99,22 +99,21 @@ class Answer:
         return text.encode("utf-8", "surrogatepass")
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Answer:
+    def from_bytes(cls, data: bytes) -> ParserAnswer:
         """Read what :meth:`to_bytes` wrote."""
         kind, _, text = data.decode("utf-8", "surrogatepass").partition(":")
         return cls(**{kind: text})
 
 
-def read_answer(annotation: object) -> Answer:
-    """Read a parser's output for one text."""
+def read_answer(annotation: object) -> ParserAnswer:
     if not isinstance(annotation, str):
-        return Answer(error="no graph")
+        return ParserAnswer(error="no graph")
     if not annotation.strip():
-        return Answer(EMPTY)
+        return ParserAnswer(EMPTY)
     try:
-        return Answer(encode_penman(_cleaned(decode_penman(annotation))))
+        return ParserAnswer(encode_penman(_cleaned(decode_penman(annotation))))
     except AmrError as error:
-        return Answer(error=str(error).partition("\n")[0])
+        return ParserAnswer(error=str(error).partition("\n")[0])
 
 
 def _cleaned(graph: AmrGraph) -> AmrGraph:
@@ -176,9 +175,8 @@ class WorkerProcess:
         self._child.kill()
 
 
-def environment(python: str, device: str, own: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables of a worker."""
-    found = {**variables_of_worker(one_thread=False), **own}
+def environment(python: str, device: str, inherited: Mapping[str, str]) -> dict[str, str]:
+    found = {**variables_of_worker(one_thread=False), **inherited}
     if python != sys.executable:
         for name in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"):
             found.pop(name, None)
@@ -186,7 +184,7 @@ def environment(python: str, device: str, own: Mapping[str, str]) -> dict[str, s
     if kind == "cpu":
         found["CUDA_VISIBLE_DEVICES"] = ""
     elif number:
-        visible = [name.strip() for name in own.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
+        visible = [name.strip() for name in inherited.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
         found["CUDA_VISIBLE_DEVICES"] = visible[int(number)] if int(number) < len(visible) else number
     return found
 
@@ -232,11 +230,11 @@ class DeviceWorker:
         self.command, self.device, self.limits = command, device, limits
         self._process: WorkerProcess | None = None
         self._breaks = 0
-        self._suspects: list[tuple[str, Answer]] = []
+        self._suspects: list[tuple[str, ParserAnswer]] = []
 
     def answers(
-        self, batch: Sequence[Text], mode: Mode, stopped: threading.Event
-    ) -> Iterator[list[tuple[str, Answer]]]:
+        self, batch: Sequence[Text], mode: ParseUnit, stopped: threading.Event
+    ) -> Iterator[list[tuple[str, ParserAnswer]]]:
         """Parse a batch until it is done or ``stopped`` is set; yield the answers by key, some at a time."""
         waiting = deque([batch])
         while waiting and not stopped.is_set():
@@ -245,7 +243,7 @@ class DeviceWorker:
                 waiting.appendleft(texts[1:])
                 texts = texts[:1]
             try:
-                found = self._parsed(texts, mode, stopped)
+                parsed = self._parsed(texts, mode, stopped)
             except ParserUnavailableError:
                 raise
             except AmrError as error:
@@ -255,13 +253,13 @@ class DeviceWorker:
                     middle = len(texts) // 2
                     waiting += [texts[:middle], texts[middle:]]
                 else:
-                    self._suspects.append((texts[0].key, Answer(error=str(error))))
+                    self._suspects.append((texts[0].key, ParserAnswer(error=str(error))))
                     if not self._breaks:
                         yield self.suspects()
             else:
-                yield self.suspects() + found
+                yield self.suspects() + parsed
 
-    def suspects(self) -> list[tuple[str, Answer]]:
+    def suspects(self) -> list[tuple[str, ParserAnswer]]:
         """Return and forget the texts that failed by themselves, once it is clear that the worker is not the cause."""
         taken, self._suspects = self._suspects, []
         return taken
@@ -271,7 +269,9 @@ class DeviceWorker:
         if process:
             process.kill()
 
-    def _parsed(self, texts: Sequence[Text], mode: Mode, stopped: threading.Event) -> list[tuple[str, Answer]]:
+    def _parsed(
+        self, texts: Sequence[Text], mode: ParseUnit, stopped: threading.Event
+    ) -> list[tuple[str, ParserAnswer]]:
         """Request the graphs of texts.
 
         Raises:
@@ -332,7 +332,10 @@ class WorkerPool:
         self._workers = [DeviceWorker(command, device, limits) for device in devices]
 
     def run(
-        self, batches: Iterable[Sequence[Text]], mode: Mode, settle: Callable[[Sequence[tuple[str, Answer]]], None]
+        self,
+        batches: Iterable[Sequence[Text]],
+        mode: ParseUnit,
+        settle: Callable[[Sequence[tuple[str, ParserAnswer]]], None],
     ) -> None:
         """Parse batches, and call ``settle`` with the answers by key, some at a time."""
         waiting, lock, stopped = deque(batches), threading.Lock(), threading.Event()

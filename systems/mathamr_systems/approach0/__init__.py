@@ -4,7 +4,7 @@
 
     operator tree ── tree ──▶ canonical form, leaf-root paths ── path_lists ──▶ lists of paths on disk
                                           │                                          │
-    query's formula ──────────────────────┴── search: bounds, exact scores ──────────┴──▶ index: ranking
+    query's formula ──────────────────────┴── index: bounds, exact scores ───────────┴──▶ ranking
 """
 
 from __future__ import annotations
@@ -12,6 +12,6 @@ from __future__ import annotations
 from .index import ApproachZeroIndex as ApproachZeroIndex
 from .index import ApproachZeroRetriever as ApproachZeroRetriever
 from .index import ApproachZeroScorer as ApproachZeroScorer
-from .index import tree_paths as tree_paths
 from .path_lists import PathQuery as PathQuery
 from .path_lists import path_query as path_query
+from .path_lists import tree_paths as tree_paths

@@ -44,7 +44,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -124,10 +124,10 @@ def packed(formulas: Iterable[FormulaPaths]) -> Sectors:
         leaves.append(min(formula.size, _MOST))
         for root in formula.roots:
             for key in sorted(root.sectors):
-                found = root.sectors[key]
+                leaves_of_path = root.sectors[key]
                 paths.append(keys.setdefault(key, len(keys)))
-                widths.append(sum(some.width for some in found))
-                for symbol, first, width, above in found:
+                widths.append(sum(some.width for some in leaves_of_path))
+                for symbol, first, width, above in leaves_of_path:
                     symbols.append(names.setdefault(symbol, len(names)))
                     firsts.append(first)
                     counts.append(width)
@@ -201,12 +201,12 @@ class PathLists:
 
     @classmethod
     def of_part(cls, part: StoredPart) -> Self:
-        found: dict[str, Any] = {name: part[name] for name in _ARRAYS}
-        if bool(np.any(found["path_keys"][1:] <= found["path_keys"][:-1])):
+        arrays: dict[str, Any] = {name: part[name] for name in _ARRAYS}
+        if bool(np.any(arrays["path_keys"][1:] <= arrays["path_keys"][:-1])):
             raise DamagedError(part.path, "path_keys do not ascend")
-        if found["firsts"].max(initial=0) >= MOST_LEAVES:
+        if arrays["firsts"].max(initial=0) >= MOST_LEAVES:
             raise DamagedError(part.path, "firsts are not leaves")
-        sectors = Sectors(**(found | {name: read_names(part, name) for name in _NAMES}))
+        sectors = Sectors(**(arrays | {name: read_names(part, name) for name in _NAMES}))
         return cls(sectors, part["path_offsets"], part["path_roots"], part["path_widths"])
 
     @classmethod
@@ -218,26 +218,31 @@ class PathLists:
     def of_sectors(cls, sectors: Sectors) -> Self:
         order = np.argsort(sectors.paths, kind="stable")  # stable: root ends stay ascending for each path
         roots = np.repeat(np.arange(len(sectors.sectors) - 1, dtype=np.int32), np.diff(sectors.sectors))
-        found = np.bincount(sectors.paths, minlength=len(sectors.path_keys))
-        return cls(sectors, ends_of(found), roots[order], sectors.widths[order])
+        counts = np.bincount(sectors.paths, minlength=len(sectors.path_keys))
+        return cls(sectors, ends_of(counts), roots[order], sectors.widths[order])
 
     @classmethod
     def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Self:
         kept = [piece.of.take(np.flatnonzero(number >= 0)) for piece, number in zip(pieces, numbers, strict=True)]
         order = np.empty(size, dtype=np.int64)
-        order[np.concatenate([np.zeros(0, dtype=np.int64), *(of[of >= 0] for of in numbers)])] = np.arange(size)
+        order[np.concatenate([np.zeros(0, dtype=np.int64), *(numbered[numbered >= 0] for numbered in numbers)])] = (
+            np.arange(size)
+        )
         return cls.of_sectors(joined(kept).take(order))
 
     def arrays(self) -> dict[str, Array]:
-        found = {name: getattr(self.of, name) for name in _ARRAYS}
+        arrays = {name: getattr(self.of, name) for name in _ARRAYS}
         for name in _NAMES:
-            found |= text_arrays(name, getattr(self.of, name))
-        return found | {"path_offsets": self.offsets, "path_roots": self.roots, "path_widths": self.widths}
+            arrays |= text_arrays(name, getattr(self.of, name))
+        return arrays | {"path_offsets": self.offsets, "path_roots": self.roots, "path_widths": self.widths}
 
 
-def indexed_paths(pair: FormulaPair) -> FormulaPaths:
-    """List the indexed paths of an expression; without an operator tree the list is empty."""
-    return FormulaPaths(0, [], {}) if pair.opt is None else formula_paths(canonical_tree(pair.opt), INDEXED_SHARE)
+def tree_paths(pair: FormulaPair, share: float = 0.0) -> FormulaPaths:
+    """List the paths of a formula; without an operator tree the list is empty."""
+    return FormulaPaths(0, [], {}) if pair.opt is None else formula_paths(canonical_tree(pair.opt), share)
+
+
+indexed_paths = partial(tree_paths, share=INDEXED_SHARE)
 
 
 def nbytes(paths: FormulaPaths) -> int:
@@ -246,12 +251,7 @@ def nbytes(paths: FormulaPaths) -> int:
 
 
 APPROACH0 = expression_kind(
-    PathLists,
-    *_FIELDS,
-    type="sparse_index",
-    format="mathamr_approach0",
-    version=1,
-    index="ApproachZeroIndex('{path}')",
+    PathLists, *_FIELDS, type="sparse_index", format="mathamr_approach0", version=1, index="ApproachZeroIndex('{path}')"
 )
 
 Floats = npt.NDArray[np.float64]
@@ -276,14 +276,14 @@ class PathQuery:
     @cached_property
     def terms(self) -> Rows:
         """The path of each sector, as a place in ``paths``: int64 ``[s]``."""
-        found: Rows = np.repeat(np.arange(len(self.paths)), np.diff(self.offsets))
-        return found
+        terms: Rows = np.repeat(np.arange(len(self.paths)), np.diff(self.offsets))
+        return terms
 
     @cached_property
     def most(self) -> Floats:
         """The maximum contribution of each sector to the common structure: float64 ``[s]``."""
-        found: Floats = self.widths * self.weights[self.terms]
-        return found
+        most: Floats = self.widths * self.weights[self.terms]
+        return most
 
     @property
     def bound(self) -> float:
@@ -318,15 +318,14 @@ def path_query(formula: FormulaPaths, index: PathLists) -> PathQuery:
 
 
 def _content(root: RootEnd) -> tuple[int, tuple[tuple[int, tuple[Leaves, ...]], ...]]:
-    return root.leaves, tuple((key, tuple(found)) for key, found in sorted(root.sectors.items()))
+    return root.leaves, tuple((key, tuple(leaves)) for key, leaves in sorted(root.sectors.items()))
 
 
 def _numbers(keys: npt.NDArray[np.uint64], wanted: set[int]) -> dict[int, int]:
-    """Look up the paths that an index has."""
     asked = np.array(sorted(wanted), dtype=np.uint64)
     places = np.searchsorted(keys, asked)
-    found = zip(asked.tolist(), places.tolist(), strict=True)
-    return {key: place for key, place in found if place < len(keys) and int(keys[place]) == key}
+    candidates = zip(asked.tolist(), places.tolist(), strict=True)
+    return {key: place for key, place in candidates if place < len(keys) and int(keys[place]) == key}
 
 
 def _number(names: Sequence[str], name: str) -> int:

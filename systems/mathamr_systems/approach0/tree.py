@@ -52,29 +52,23 @@ class OperatorNode:
         self.leaves: int = sum(kid.leaves for kid in kids) if kids else 1  # below it
 
     def signed(self, sign: int) -> OperatorNode:
-        """Return the node, or its opposite."""
         if sign == 1:
             return self
         return OperatorNode(self.token, self.symbol, self.kids, ordered=self.ordered, sign=-self.sign)
 
 
-Nodes = Sequence[OperatorNode]
-Rule = Callable[[str, Nodes], OperatorNode]
+Kids = Sequence[OperatorNode]
+OperatorRule = Callable[[str, Kids], OperatorNode]
 
 
-def operator_node(label: str, kids: Nodes) -> OperatorNode:
+def operator_node(label: str, kids: Kids) -> OperatorNode:
     """Make the node of an operator of Tangent-S, or of a leaf."""
+    if not kids and label[:2] == "V!":
+        return _scripted(OperatorNode("VAR", label))  # its own base, so that x and x_i share paths
     if not kids:
-        return _leaf(label)
+        return OperatorNode(_NUMBERS.get(label) or _big(label) or _LEAVES.get(label[:1], "EMPTY"), label)
     rule = _RULES.get(label) or _RULES.get(label[:4]) or _RULES.get(label[:2], _ordered)
     return rule(label, kids)
-
-
-def _leaf(label: str) -> OperatorNode:
-    """A variable is its own base, so that ``x`` and ``x_i`` share paths; a number or name is its type."""
-    if label[:2] == "V!":
-        return _scripted(OperatorNode("VAR", label))
-    return OperatorNode(_NUMBERS.get(label) or _big(label) or _LEAVES.get(label[:1], "EMPTY"), label)
 
 
 def _big(label: str) -> str:
@@ -89,14 +83,14 @@ def _scripted(base: OperatorNode) -> OperatorNode:
     return base if base.token == "SUBSUP" else OperatorNode("SUBSUP", kids=(OperatorNode("BASE", kids=(base,)),))
 
 
-def _script(label: str, kids: Nodes) -> OperatorNode:
+def _script(label: str, kids: Kids) -> OperatorNode:
     """Attach scripts to the node of their base: ``x_i^2`` has one node with three operands."""
-    of = _scripted(kids[0])
+    base = _scripted(kids[0])
     below = [OperatorNode(_SCRIPTS[label], kids=(kid,)) for kid in kids[1:]]
-    return OperatorNode("SUBSUP", kids=(*of.kids, *below))
+    return OperatorNode("SUBSUP", kids=(*base.kids, *below))
 
 
-def _merged(token: str, _: str, kids: Nodes) -> OperatorNode:
+def _merged(token: str, _: str, kids: Kids) -> OperatorNode:
     """Make an operator whose operands in any order include the operands of the same operator below it."""
     flat: list[OperatorNode] = []
     for kid in kids:
@@ -104,33 +98,33 @@ def _merged(token: str, _: str, kids: Nodes) -> OperatorNode:
     return OperatorNode(token, kids=tuple(flat))
 
 
-def _named(token: str, _: str, kids: Nodes) -> OperatorNode:
+def _named(token: str, _: str, kids: Kids) -> OperatorNode:
     return OperatorNode(token, kids=tuple(kids))
 
 
-def _sum(label: str, kids: Nodes) -> OperatorNode:
+def _sum(label: str, kids: Kids) -> OperatorNode:
     """Sums and differences, of one operand, too: the sign of an operand is not a node."""
     first = -1 if label == "O!minus" and len(kids) == 1 else 1
     rest = -1 if label == "O!minus" else 1
     return _merged("ADD", label, [kids[0].signed(first), *(kid.signed(rest) for kid in kids[1:])])
 
 
-def _function(label: str, kids: Nodes) -> OperatorNode:
+def _function(label: str, kids: Kids) -> OperatorNode:
     """``sin x`` is a product of ``sin`` and ``x``."""
     return OperatorNode("TIMES", kids=(OperatorNode("FUN", label), *kids))
 
 
-def _bounded(label: str, kids: Nodes) -> OperatorNode:
+def _bounded(label: str, kids: Kids) -> OperatorNode:
     """A sum, an integral or a limit without bounds is a factor before its operands."""
     operands = [kid for kid in kids if kid.token != "EMPTY"]
     return OperatorNode("TIMES", kids=(_scripted(OperatorNode(_big(label), label)), *operands))
 
 
-def _relation(label: str, kids: Nodes) -> OperatorNode:
+def _relation(label: str, kids: Kids) -> OperatorNode:
     return OperatorNode("REL", label, tuple(kids))
 
 
-def _chain(label: str, kids: Nodes) -> OperatorNode:
+def _chain(label: str, kids: Kids) -> OperatorNode:
     """``a=b=c`` is one relation of three; relations of several kinds are listed, with the operands that they share."""
     if not all(kid.token == "REL" for kid in kids):
         return _unordered(label, kids)
@@ -144,26 +138,26 @@ def _chain(label: str, kids: Nodes) -> OperatorNode:
     return OperatorNode("SEP", kids=tuple(relations))
 
 
-def _group(label: str, kids: Nodes) -> OperatorNode:
+def _group(label: str, kids: Kids) -> OperatorNode:
     """Brackets around one thing, or around several with commas between them."""
     inner = kids if len(kids) == 1 else (_merged("SEP", label, kids),)
     return OperatorNode("GROUP", label[:3] if label[0] == "M" else label, tuple(inner))
 
 
-def _unordered(label: str, kids: Nodes) -> OperatorNode:
+def _unordered(label: str, kids: Kids) -> OperatorNode:
     return OperatorNode(label[2:], label, tuple(kids))
 
 
-def _fragments(label: str, kids: Nodes) -> OperatorNode:
+def _fragments(label: str, kids: Kids) -> OperatorNode:
     """An unreadable expression: its parts in any order."""
     return OperatorNode("ROW", label, tuple(kid for kid in kids if kid.symbol != "O!fragments") or tuple(kids))
 
 
-def _ordered(label: str, kids: Nodes) -> OperatorNode:
+def _ordered(label: str, kids: Kids) -> OperatorNode:
     return OperatorNode(label[2:], label, tuple(kids), ordered=True)
 
 
-_RULES: dict[str, Rule] = {
+_RULES: dict[str, OperatorRule] = {
     **dict.fromkeys(_SCRIPTS, _script),
     "U!plus": _sum,
     "O!minus": _sum,
@@ -216,16 +210,15 @@ def _without_shared(
     opt: FormulaTree, kids: list[list[int]], relations: list[int], made: list[OperatorNode]
 ) -> list[OperatorNode]:
     """Take the operand that a relation shares with the one before it out of a chain, where the tree repeats it."""
-    found = made[:1]
+    operands = made[:1]
     for before, after, node in zip(relations, relations[1:], made[1:], strict=False):
         left, right = kids[before][-1:], kids[after][:1]
         repeated = len(kids[after]) > 1 and left and _same(opt, kids, left[0], right[0])
-        found.append(OperatorNode(node.token, node.symbol, node.kids[1:]) if repeated else node)
-    return found
+        operands.append(OperatorNode(node.token, node.symbol, node.kids[1:]) if repeated else node)
+    return operands
 
 
 def _same(opt: FormulaTree, kids: list[list[int]], one: int, other: int) -> bool:
-    """Whether two sub-trees are equal."""
     stack = [(one, other)]
     while stack:
         one, other = stack.pop()

@@ -1,4 +1,4 @@
-"""`ColBERT`: a model of token rows for posts with formulas, and how the transformers encode posts with it."""
+"""`ColBERT`, a model of token rows for posts with formulas, how the transformers encode with it, `LateInteraction`."""
 
 from __future__ import annotations
 
@@ -12,29 +12,36 @@ import pandas as pd
 from mathamr_systems.language_models import Precision, TokenModel, TokenPosts, find_checkpoint
 from mathamr_systems.math_tokens import MathVocabulary
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.transformers import Pipeline
 from pyterrier_mathamr.explain import Part
+from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model.batching import choose_device
 from pyterrier_mathamr.model.checkpoints import RunFolder
 from pyterrier_mathamr.model.saving import check_new_folder
 from pyterrier_mathamr.model.text_encoder import check_encoder_folder, without_bars
-from pyterrier_mathamr.model.transformers import Columns
+from pyterrier_mathamr.model.transformers import Columns, DocEncoder, QueryEncoder, TextScorer
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import new_folder
 
-from .checkpoints import DESCRIPTION, colbert_faults, form_of, load_checkpoint, read_options, write_description
 from .network import (
+    DESCRIPTION,
     ColBERTOptions,
     ColBERTTexts,
-    Side,
     TextRows,
+    TextSide,
     assemble,
+    colbert_faults,
     digest_of,
     encode_texts,
+    form_of,
     has_math_tokens,
+    load_checkpoint,
     math_start,
     random_projection,
+    read_options,
+    write_description,
 )
-from .training import ColBERTData, ColBERTTraining, Records, States, train_colbert
+from .training import ColBERTData, ColBERTTraining, PostRecords, States, train_colbert
 
 Preset = Literal["published", "mini"]
 
@@ -188,7 +195,7 @@ class ColBERT(TokenModel):
     def fit(
         self,
         pairs: Iterable[Any] | pd.DataFrame,
-        posts: Records | pd.DataFrame | None = None,
+        posts: PostRecords | pd.DataFrame | None = None,
         *,
         negatives: Mapping[str, Sequence[str]] | None = None,
         never: Mapping[str, Iterable[str]] | None = None,
@@ -272,7 +279,7 @@ class ColBERT(TokenModel):
     def encode(
         self,
         texts: Sequence[str],
-        side: Side,
+        side: TextSide,
         *,
         device: str | None = None,
         precision: Precision = "auto",
@@ -306,7 +313,6 @@ class ColBERT(TokenModel):
         return ColBERTPosts(self, device, precision, verbose)
 
     def _on(self, device: str | None) -> Any:
-        """Move the network to a device."""
         place = choose_device(device)
         if self.encoder.device != place:
             self.encoder.to(place)
@@ -339,8 +345,8 @@ class ColBERTPosts(TokenPosts):
         return [{"query_embs": text.rows, "query_model": self.model.name} for text in self._queries(queries)]
 
     def documents(self, frame: pd.DataFrame, *, of_ranking: bool = False) -> Columns:
-        names, found = self._documents(frame, of_ranking)
-        return {"doc_embs": [found[name].rows for name in names], "doc_model": self.model.name}
+        names, encoded = self._documents(frame, of_ranking)
+        return {"doc_embs": [encoded[name].rows for name in names], "doc_model": self.model.name}
 
     def parts(self, label: str, frame: pd.DataFrame) -> list[Part]:
         """Make a part of each token of the query, and the one of the document that it matches best."""
@@ -370,3 +376,79 @@ class ColBERTPosts(TokenPosts):
         write = self.model.texts.text
         texts = [write(post) for post in posts.values()]
         return names, dict(zip(posts, self.model.encode(texts, "document", **self.options), strict=True))
+
+
+class LateInteraction:
+    """Any checkpoint of PyLate, of Stanford's ColBERT or of sentence-transformers (extra ``colbert``).
+
+    It encodes documents and queries, and indexes documents in batches::
+
+        late = LateInteraction("hf:lightonai/GTE-ModernColBERT-v1")
+        index = late.index("late.mathamr", dataset.get_corpus_iter())
+        late.retriever(index, num_results=100)(topics)
+        bm25 >> late.query_encoder() >> index.scorer()
+
+    Args:
+        name_or_path: the folder of a checkpoint, or ``hf:organization/name`` (extra ``hub``).
+        device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+        precision: ``auto`` is bfloat16 if the processor multiplies in it.
+        verbose: show progress.
+
+    Raises:
+        ModelFileError: its form is unknown, such as a bare encoder.
+        ModelNotFoundError: there is no such folder, or the hub cannot be reached.
+        UnsafeModelError: loading it could run code of its author.
+    """
+
+    def __init__(
+        self,
+        name_or_path: str | Path,
+        *,
+        device: str | None = None,
+        precision: Precision = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.model = ColBERT.from_pretrained(name_or_path)
+        self._options: dict[str, Any] = {"device": device, "precision": precision, "verbose": verbose}
+
+    def doc_encoder(self) -> DocEncoder:
+        """Return the transformer that adds ``doc_embs`` to documents with a ``text``."""
+        return self.model.doc_encoder(**self._options)
+
+    def query_encoder(self) -> QueryEncoder:
+        """Return the transformer that adds ``query_embs`` to queries."""
+        return self.model.query_encoder(**self._options)
+
+    def text_scorer(self) -> TextScorer:
+        """Return the transformer that scores a ranking with texts, without an index."""
+        return self.model.text_scorer(**self._options)
+
+    def index(
+        self, path: str | Path, documents: pd.DataFrame | Iterable[Mapping[str, Any]], **options: Any
+    ) -> MathAMRIndex:
+        """Encode documents and index their vectors.
+
+        Args:
+            path: the folder of the index.
+            documents: dictionaries or a frame with ``docno`` and ``text``.
+            options: of :meth:`MathAMRIndex.indexer`, such as ``mode``, ``dtype`` and ``keep``.
+
+        Returns:
+            The index.
+        """
+        index = MathAMRIndex(path)
+        (self.doc_encoder() >> index.indexer(**options)).index(documents)
+        return index
+
+    def retriever(self, index: Any, **options: Any) -> Pipeline:
+        """Return the pipeline that encodes queries and searches an index, in a folder, in parts or in Qdrant.
+
+        Args:
+            index: an index of this model's vectors.
+            options: of ``index.retriever()``, such as ``num_results`` and ``where``.
+        """
+        pipeline: Pipeline = self.query_encoder() >> index.retriever(**options)
+        return pipeline
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model!r})"

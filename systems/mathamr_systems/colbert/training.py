@@ -46,16 +46,16 @@ from pyterrier_mathamr.model.pairs import (
 )
 from pyterrier_mathamr.posts import MathPost, document_post, post_from_any
 
-from .network import ColBERTTexts, Side, batches_of_texts, features_of, finish
+from .network import ColBERTTexts, TextSide, batches_of_texts, features_of, finish
 
-Loss = Literal["in-batch", "triple"]
+ColBERTLoss = Literal["in-batch", "triple"]
 
-Records = Iterable[Mapping[str, Any]]
-Rows = Callable[[Sequence[str], Side], "Ragged"]
-State = tuple[Tensor, Tensor, Tensor]
+PostRecords = Iterable[Mapping[str, Any]]
+RowsOf = Callable[[Sequence[str], TextSide], "Ragged"]
+LayerState = tuple[Tensor, Tensor, Tensor]
 """Of a text: states before the last layer, float16 ``[L, d_model]``; ids of the tokens; which are attended to."""
 
-States = dict[tuple[Side, str], State]
+States = dict[tuple[TextSide, str], LayerState]
 
 _NEGATIVES = 10_000_018  # used as a batch number, for the generator that draws an epoch's wrong answers
 
@@ -79,7 +79,7 @@ class ColBERTTraining(Options):
     """
 
     train: Literal["last", "all"] = "last"
-    loss: Loss = "in-batch"
+    loss: ColBERTLoss = "in-batch"
     epochs: Count = 2
     batch_size: Count = 16
     learning_rate: Annotated[float, between(0)] = 5e-5
@@ -151,7 +151,7 @@ class ColBERTData:
     def read(
         cls,
         pairs: Iterable[Any] | pd.DataFrame,
-        posts: Records | pd.DataFrame | None = None,
+        posts: PostRecords | pd.DataFrame | None = None,
         negatives: Mapping[str, Sequence[str]] | None = None,
         never: Mapping[str, Iterable[str]] | None = None,
     ) -> ColBERTData:
@@ -185,13 +185,12 @@ class ColBERTData:
         return cls(wanted, texts, answers, wrong)
 
     def digest(self, texts: ColBERTTexts, training: ColBERTTraining) -> str:
-        """Hash all texts and batches of a run."""
-        found = hashlib.sha256(repr([(name, texts.text(post)) for name, post in self.posts.items()]).encode())
+        digest = hashlib.sha256(repr([(name, texts.text(post)) for name, post in self.posts.items()]).encode())
         for epoch in range(1, training.epochs + 1):
             for batch in self.batches(training, epoch):
-                found.update(repr([batch.queries, batch.documents, batch.wrong]).encode())
-                found.update(batch.allowed.numpy().tobytes())
-        return found.hexdigest()
+                digest.update(repr([batch.queries, batch.documents, batch.wrong]).encode())
+                digest.update(batch.allowed.numpy().tobytes())
+        return digest.hexdigest()
 
     def batches(self, training: ColBERTTraining, epoch: int) -> list[PostBatch]:
         """Shuffle the pairs of an epoch, draw their wrong answers and cut them into batches."""
@@ -236,10 +235,7 @@ def train_colbert(
 
     tensors = list(network.parameters())
     matrices, others = [one for one in tensors if one.dim() > 1], [one for one in tensors if one.dim() <= 1]
-    groups = [
-        {"params": matrices, "weight_decay": training.weight_decay},
-        {"params": others, "weight_decay": 0.0},
-    ]
+    groups = [{"params": matrices, "weight_decay": training.weight_decay}, {"params": others, "weight_decay": 0.0}]
     loop = TrainingLoop(
         network,
         torch.optim.AdamW(groups, lr=training.learning_rate),
@@ -267,28 +263,28 @@ def _last_layer(
     epochs: Sequence[Sequence[PostBatch]],
     states: States | None,
     verbose: bool,
-) -> tuple[nn.Module, Rows]:
+) -> tuple[nn.Module, RowsOf]:
     """Compute the states before the last layer once; return the trained part, and the function that makes its rows."""
     tail = Tail(encoder)
     known: States = {} if states is None else states
     drawn = dict.fromkeys(name for epoch in epochs for batch in epoch for name in batch.documents)
-    names: dict[Side, dict[str, None]] = {"query": dict.fromkeys(pair[0] for pair in data.pairs), "document": drawn}
-    written = {side: {name: texts.text(data.posts[name]) for name in own} for side, own in names.items()}
-    for side, own in written.items():
-        tail.add_states(known, side, [text for text in own.values() if (side, text) not in known], verbose)
+    names: dict[TextSide, dict[str, None]] = {"query": dict.fromkeys(pair[0] for pair in data.pairs), "document": drawn}
+    written = {side: {name: texts.text(data.posts[name]) for name in by_name} for side, by_name in names.items()}
+    for side, by_name in written.items():
+        tail.add_states(known, side, [text for text in by_name.values() if (side, text) not in known], verbose)
     encoder.eval()
 
-    def rows(names: Sequence[str], side: Side) -> Ragged:
+    def rows(names: Sequence[str], side: TextSide) -> Ragged:
         return tail.rows([known[side, written[side][name]] for name in names], side)
 
     return nn.ModuleDict({"last": tail.last, "projection": encoder[1]}), rows
 
 
-def _all_layers(encoder: Any, data: ColBERTData, texts: ColBERTTexts, *_options: object) -> tuple[nn.Module, Rows]:
+def _all_layers(encoder: Any, data: ColBERTData, texts: ColBERTTexts, *_options: object) -> tuple[nn.Module, RowsOf]:
     """Return the trained part, and the function that makes its rows."""
     written = {name: texts.text(post) for name, post in data.posts.items()}
 
-    def rows(names: Sequence[str], side: Side) -> Ragged:
+    def rows(names: Sequence[str], side: TextSide) -> Ragged:
         features = features_of(encoder, [written[name] for name in names], side)
         with mixed(encoder.device):
             features = encoder[0](features)
@@ -313,7 +309,7 @@ class Tail:
         self.model = copy.copy(model)
         self.model._modules = {**model._modules, "embeddings": _Given(), "encoder": inner}
 
-    def add_states(self, states: States, side: Side, texts: list[str], verbose: bool = False) -> None:
+    def add_states(self, states: States, side: TextSide, texts: list[str], verbose: bool = False) -> None:
         """Encode texts up to the layer before the last; a query that is expanded has tokens that none attends to."""
         encoder, distinct = self.encoder, list(dict.fromkeys(texts))
         batches = list(batches_of_texts(encoder, distinct, side))
@@ -321,23 +317,25 @@ class Tail:
             features = features_of(encoder, [distinct[i] for i in members], side)
             ids, attended = features["input_ids"], features["attention_mask"]
             with torch.no_grad(), mixed(encoder.device):
-                found = encoder[0].model(ids, attention_mask=attended, output_hidden_states=True).hidden_states[-2]
+                hidden = encoder[0].model(ids, attention_mask=attended, output_hidden_states=True).hidden_states[-2]
             used = attended.bool() | features.get("query_expansion_positions", torch.zeros_like(attended)).bool()
-            for i, kept, *parts in zip(members, used, found.half(), ids, attended, strict=True):
-                own, tokens, mask = (part[kept].cpu() for part in parts)
-                states[side, distinct[i]] = (own, tokens, mask)
+            for i, kept, *parts in zip(members, used, hidden.half(), ids, attended, strict=True):
+                state, tokens, mask = (part[kept].cpu() for part in parts)
+                states[side, distinct[i]] = (state, tokens, mask)
 
-    def rows(self, texts: list[State], side: Side) -> Ragged:
+    def rows(self, texts: list[LayerState], side: TextSide) -> Ragged:
         """Apply the last layer, the projection and the mask, with gradient."""
         place = self.encoder.device
         states, ids, attended = (
             pad_sequence(list(part), batch_first=True).to(place) for part in zip(*texts, strict=True)
         )
-        there = pad_sequence([torch.ones(len(own[1]), dtype=torch.bool) for own in texts], batch_first=True).to(place)
+        present = pad_sequence([torch.ones(len(state[1]), dtype=torch.bool) for state in texts], batch_first=True).to(
+            place
+        )
         with mixed(place):
             hidden = self.model(inputs_embeds=states.float(), attention_mask=attended).last_hidden_state
         features = {"token_embeddings": hidden.float(), "input_ids": ids, "attention_mask": attended}
-        features["query_expansion_positions"] = there & ~attended.bool()
+        features["query_expansion_positions"] = present & ~attended.bool()
         features = finish(self.encoder, features, side)
         return Ragged.of(features["token_embeddings"], features["attention_mask"].bool())
 

@@ -4,7 +4,7 @@
 
     negatives                         wrong answers that are hard to distinguish from right ones, to train with
     stages ──▶ workdir                the artifacts in a work folder, each made once
-    measuring ──▶ breakdowns          rankings to measures, tests and random orders; Task 1 in parts
+    measuring                         rankings to measures, tests and random orders
                  │
     systems      a system: a name, and how its pipeline is made; the ways to search with MathAMR+
                  │

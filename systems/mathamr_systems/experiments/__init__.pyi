@@ -1,7 +1,4 @@
 from .beir import run_beir as run_beir
-from .breakdowns import formula_share as formula_share
-from .breakdowns import measure_by_category as measure_by_category
-from .breakdowns import recall_by_share as recall_by_share
 from .measuring import measure as measure
 from .mteb_search import MTEBSearch as MTEBSearch
 from .ntcir12 import run_ntcir12 as run_ntcir12
@@ -9,4 +6,7 @@ from .report import Report as Report
 from .report import published as published
 from .stages import ExperimentError as ExperimentError
 from .systems import System as System
+from .task1 import formula_share as formula_share
+from .task1 import measure_by_category as measure_by_category
+from .task1 import recall_by_share as recall_by_share
 from .task1 import run_arqmath as run_arqmath

@@ -118,14 +118,14 @@ class TextArtifacts:
 
     def systems(self, chosen: Mapping[str, tuple[str, ...]]) -> list[ChosenSystem]:
         qrels = self.collection.qrels
-        own = ModelSystems(
+        of_model = ModelSystems(
             lambda: (self.model, self.index),
             lambda: self.bm25,
             lambda: self.tuned,
             lambda _: self.topics,
             lambda find, of: others(find(of), qrels),
         )
-        made: list[ChosenSystem] = [fused(parts) if parts else own.system(name) for name, parts in chosen.items()]
+        made: list[ChosenSystem] = [fused(parts) if parts else of_model.system(name) for name, parts in chosen.items()]
         return [*made, EQUAL] if {TUNED, COLBERT} <= chosen.keys() else made
 
     def _build(self, store: GraphStore) -> GraphStore:
@@ -139,10 +139,10 @@ class TextArtifacts:
         return {**self.collection.origin, "version": __version__}
 
 
-def others(found: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
+def others(ranking: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
     """Drop the document with a query's own id, unless it is judged for this query."""
     judged = set(qrels.loc[qrels["qid"] == qrels["docno"], "qid"])
-    kept: pd.DataFrame = found[(found["qid"] != found["docno"]) | found["qid"].isin(judged)]
+    kept: pd.DataFrame = ranking[(ranking["qid"] != ranking["docno"]) | ranking["qid"].isin(judged)]
     return kept
 
 
@@ -216,7 +216,7 @@ def run_beir(
         about={
             MEASURED: f"{len(measured)} queries, {len(artifacts.bm25):,} documents; model {model}, nothing was trained "
             f"here. Chosen on: {folds[0].name if len(folds) == 1 else f'{len(folds)} folds of the queries'}. "
-            + stars(CROSSED_BM25, "the tests"),
+            + stars(CROSSED_BM25, "the tests")
         },
         notes=NOTES,
         values={"by-query": values},

@@ -85,8 +85,8 @@ class Questions(NamedTuple):
 
     def kept(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Return the rows of rankings or judgments that belong to these questions."""
-        found: pd.DataFrame = rows[rows["qid"].isin(self.topics["qid"])].reset_index(drop=True)
-        return found
+        kept: pd.DataFrame = rows[rows["qid"].isin(self.topics["qid"])].reset_index(drop=True)
+        return kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,15 +179,15 @@ def chosen_systems(
 def _known(name: str, every: Sequence[str]) -> tuple[str, ...]:
     """Find one system by its name, or several joined by ``+``, which some names have, too."""
     known = {PLUS.join(_pieces(each)): each for each in every if each != CROSSED_FUSION}
-    pieces, found = _pieces(name), list[str]()
+    pieces, names = _pieces(name), list[str]()
     while pieces:
         length = next((end for end in range(len(pieces), 0, -1) if PLUS.join(pieces[:end]) in known), 0)
         if not length:
             allowed = f"{ALL}, or some of: {'; '.join(known.values())}; or several joined by +"
             raise ConfigError("systems", name, allowed)
-        found.append(known[PLUS.join(pieces[:length])])
+        names.append(known[PLUS.join(pieces[:length])])
         del pieces[:length]
-    return tuple(found)
+    return tuple(names)
 
 
 def _pieces(name: str) -> list[str]:
@@ -235,15 +235,15 @@ class Nested:
 
     def run(self, folds: Sequence[Fold]) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
         """Fit on the training topics of each fold, and rank its test topics."""
-        found: dict[str, list[pd.DataFrame]] = {name: [] for name in self.systems}
+        rankings_of: dict[str, list[pd.DataFrame]] = {name: [] for name in self.systems}
         chosen = []
         for fold in folds:
             asked = self.questions.only(fold.test)
             for name, fitted in self.fit(fold.training).items():
-                found[name].append(asked.kept(fitted.rank(asked)))
+                rankings_of[name].append(asked.kept(fitted.rank(asked)))
                 if fitted.chosen:
                     chosen.append((fold.name, name, described(fitted.chosen)))
-        rankings = {name: pd.concat(parts) for name, parts in found.items() if len(parts) == len(folds)}
+        rankings = {name: pd.concat(parts) for name, parts in rankings_of.items() if len(parts) == len(folds)}
         return rankings, pd.DataFrame(chosen, columns=["fold", "system", "chosen"])
 
     def _measured(self, fitted: Fitted) -> pd.Series[float]:
@@ -294,35 +294,35 @@ class ModelSystems:
 
     def fitted(self, find: Find, chosen: Mapping[str, object] | None = None, *, keep: bool = True) -> Fitted:
         """Make a system of a search function; with ``keep`` its rankings stay in memory."""
-        found: dict[str, pd.DataFrame] = {}
+        rankings: dict[str, pd.DataFrame] = {}
 
         def rank(questions: Questions) -> pd.DataFrame:
-            ranking = found.get(questions.of)
+            ranking = rankings.get(questions.of)
             if ranking is None:
                 ranking = self.find(find, questions.of)
                 if keep:
-                    found[questions.of] = ranking
+                    rankings[questions.of] = ranking
             return questions.kept(ranking)
 
         return Fitted(chosen or {}, rank)
 
-    def _by_words(self, k1: float, b: float, of: str) -> pd.DataFrame:
-        ranking: pd.DataFrame = self.tuned().retriever(DEPTH, k1=k1, b=b)(self.found(of).topics)
+    def _by_words(self, k1: float, b: float, questions: str) -> pd.DataFrame:
+        ranking: pd.DataFrame = self.tuned().retriever(DEPTH, k1=k1, b=b)(self.found(questions).topics)
         return ranking[_COLUMNS]
 
-    def _by_vectors(self, name: str, of: str) -> pd.DataFrame:
+    def _by_vectors(self, name: str, questions: str) -> pd.DataFrame:
         """Search in one way with all topics, which are encoded once."""
-        if of not in self._encoded:
-            self._encoded[of] = self.search.encode(self.found(of))
-        if (name, of) not in self._rankings:
-            self._rankings[name, of] = self._systems[name](self._encoded[of])[_COLUMNS]
-        return self._rankings[name, of]
+        if questions not in self._encoded:
+            self._encoded[questions] = self.search.encode(self.found(questions))
+        if (name, questions) not in self._rankings:
+            self._rankings[name, questions] = self._systems[name](self._encoded[questions])[_COLUMNS]
+        return self._rankings[name, questions]
 
-    def _first(self, way: Way, depth: int, of: str) -> pd.DataFrame:
+    def _first(self, way: Way, depth: int, questions: str) -> pd.DataFrame:
         """Rescore the top results of the first stage."""
-        stage = self._by_vectors(TUNED if way.name == SCORER else SINGLE, of)
+        stage = self._by_vectors(TUNED if way.name == SCORER else SINGLE, questions)
         rows = pd.MultiIndex.from_frame(stage.loc[stage["rank"] < depth, ["qid", "docno"]])
-        scored = self._by_vectors(way.name, of)
+        scored = self._by_vectors(way.name, questions)
         kept = scored[pd.MultiIndex.from_frame(scored[["qid", "docno"]]).isin(rows)]
         return kept.assign(rank=kept.groupby("qid").cumcount())
 

@@ -32,15 +32,7 @@ from scipy import stats
 from pyterrier_mathamr._common.errors import MathAMRWarning, MissingExtraError
 from pyterrier_mathamr._common.feedback import ignored_warnings
 from pyterrier_mathamr._common.listwise import NothingToFitError
-from pyterrier_mathamr.arqmath import (
-    JUDGED,
-    TASK1_MEASURES,
-    ARQMathError,
-    Qrel,
-    read_qrels,
-    read_run,
-    strictly,
-)
+from pyterrier_mathamr.arqmath import JUDGED, TASK1_MEASURES, ARQMathError, Qrel, read_qrels, read_run, strictly
 from pyterrier_mathamr.arqmath import SHORT_NAMES as ARQMATH_NAMES
 from pyterrier_mathamr.arqmath.measures import PAPER_NAMES
 from pyterrier_mathamr.fusion import fit_fusion_weight
@@ -125,16 +117,10 @@ def measure_by_topic(
 def _experiment(
     rankings: Rankings, topics: pd.DataFrame, qrels: pd.DataFrame, measures: list[Any], **options: Any
 ) -> pd.DataFrame:
-    """Run ``pt.Experiment``, whose rows and columns come in the order of a set, which differs between processes."""
-    kept = _read_rows(rankings, qrels, measures)
-    table: pd.DataFrame = pt.Experiment(
-        kept, topics[["qid"]], qrels, measures, names=list(rankings), filter_by_qrels=True, **options
-    )
-    return table
+    """Run ``pt.Experiment``, whose rows and columns come in the order of a set, which differs between processes.
 
-
-def _read_rows(rankings: Rankings, qrels: pd.DataFrame, measures: list[Any]) -> list[pd.DataFrame]:
-    """Drop rows that no measure reads; ir_measures loops over every row."""
+    Rows that no measure reads are dropped first, since ir_measures loops over every row.
+    """
     judged = pd.MultiIndex.from_frame(qrels[["qid", "docno"]])
     judged_only = all(measure.NAME == "Bpref" or measure.params.get("judged_only") for measure in measures)
     cutoffs = [measure.params.get("cutoff") for measure in measures]
@@ -149,7 +135,10 @@ def _read_rows(rankings: Rankings, qrels: pd.DataFrame, measures: list[Any]) -> 
         if rows.empty:  # which PyTerrier refuses; a document that does not exist counts as nothing
             rows = pd.DataFrame({"qid": qrels["qid"].iloc[:1], "docno": "", "score": 0.0, "rank": 0})
         kept.append(rows.astype({"qid": object, "docno": object}))
-    return kept
+    table: pd.DataFrame = pt.Experiment(
+        kept, topics[["qid"]], qrels, measures, names=list(rankings), filter_by_qrels=True, **options
+    )
+    return table
 
 
 # Tests and tables ----------------------------------------------------------------------------------------------------
@@ -211,15 +200,17 @@ def means_table(
     of_name = dict(list(values.astype({"value": "float64"}).groupby("name", sort=False)))
     rows = []
     for name in names:
-        own = of_name.get(name, values.iloc[:0])
+        of_system = of_name.get(name, values.iloc[:0])
         row: dict[str, object] = {"name": name}
         for year in years if len(years) > 1 else ():
-            of_year = own[(own["measure"] == measures[0]) & own["qid"].str.startswith(f"{year} ")]
+            of_year = of_system[(of_system["measure"] == measures[0]) & of_system["qid"].str.startswith(f"{year} ")]
             by_seed = of_year.groupby("seed")["value"].mean() if seeds else of_year["value"]
             row[f"{PAPER_NAMES[measures[0]]} {year}"] = float(by_seed.mean())
         for measure in measures:
-            found = own[own["measure"] == measure]
-            means = found.pivot(index="qid", columns="seed", values="value").mean() if seeds else found["value"]
+            of_measure = of_system[of_system["measure"] == measure]
+            means = (
+                of_measure.pivot(index="qid", columns="seed", values="value").mean() if seeds else of_measure["value"]
+            )
             row[measure] = float(means.mean())
             row[f"{measure} {spread}"] = float(means.std()) / math.sqrt(1 if seeds else max(1, len(means)))
         rows.append(row)
@@ -232,10 +223,7 @@ def rounded(tests: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_missing(
-    table: pd.DataFrame,
-    names: Sequence[str],
-    missing: Mapping[str, MissingExtraError],
-    column: str = "name",
+    table: pd.DataFrame, names: Sequence[str], missing: Mapping[str, MissingExtraError], column: str = "name"
 ) -> pd.DataFrame:
     """Add a row for each system with a missing extra, which names the extra."""
     said = {name: f"{name}: needs the extra {error.extra}" for name, error in missing.items()}
@@ -247,12 +235,10 @@ def with_missing(
 
 
 def not_measured(missing: Missing) -> list[str]:
-    """Write a remark on each system with a missing extra."""
     return [f"**Not measured**: {name}. {error}" for name, error in missing.items()]
 
 
 def stars(baseline: str, tests: str) -> str:
-    """Explain the stars of a table."""
     return f"A star: differs from {baseline} (two-sided paired t-test, p < 0.05 after Bonferroni over {tests})."
 
 
@@ -303,12 +289,12 @@ def near_random(
     names = values["name"].drop_duplicates().tolist()
     near: dict[str, str] = {}
     for name in names:
-        own = values[values["name"] == name].set_index("qid")["value"]
-        qids = own.index.intersection(chance.index)
-        found = own[qids].fillna(0.0).to_numpy(dtype=np.float64)
-        test = paired_test(found, chance[qids].to_numpy(dtype=np.float64), len(names))
+        of_system = values[values["name"] == name].set_index("qid")["value"]
+        qids = of_system.index.intersection(chance.index)
+        values_found = of_system[qids].fillna(0.0).to_numpy(dtype=np.float64)
+        test = paired_test(values_found, chance[qids].to_numpy(dtype=np.float64), len(names))
         if not (test.significant and test.difference > 0):
-            near[name] = f"{name} {found.mean():.4f} (p = {test.corrected:.2f})"
+            near[name] = f"{name} {values_found.mean():.4f} (p = {test.corrected:.2f})"
     if not near:
         return ()
     return (
@@ -335,7 +321,7 @@ class Comparison(NamedTuple):
     def remark(self, advice: str) -> tuple[str, ...]:
         """Point out the systems near the random order by the first measure, if there are any."""
         main = str(self.table.columns[1])
-        values, floor = (of[of["measure"] == main] for of in (self.by_topic, self.floor))
+        values, floor = (frame[frame["measure"] == main] for frame in (self.by_topic, self.floor))
         return near_random(values, floor, main, advice, self.baseline)
 
 
@@ -364,8 +350,8 @@ def compare(
 
 def best_of(values: pd.DataFrame, names: Sequence[str], measure: Any) -> str:
     """Return the system with the highest mean of a measure, of equal ones the first."""
-    own = values[values["measure"] == str(measure)].astype({"value": "float64"}).fillna({"value": 0.0})
-    means = own.groupby("name")["value"].mean().to_dict()
+    of_measure = values[values["measure"] == str(measure)].astype({"value": "float64"}).fillna({"value": 0.0})
+    means = of_measure.groupby("name")["value"].mean().to_dict()
     return max(names, key=lambda name: means.get(name, 0.0))
 
 
@@ -445,12 +431,12 @@ def _timed(transformer: pt.Transformer, queries: list[pd.DataFrame]) -> tuple[li
     """Transform queries one at a time, and return the results and the milliseconds of each: float64 ``[queries]``."""
     if queries:
         transformer(queries[0])  # opens files and builds everything that is built on first use
-    found, times = [], []
+    results, times = [], []
     for query in queries:
         start = time.perf_counter()
-        found.append(transformer(query))
+        results.append(transformer(query))
         times.append(1000 * (time.perf_counter() - start))
-    return found, np.array(times, dtype=np.float64)
+    return results, np.array(times, dtype=np.float64)
 
 
 # Run files -----------------------------------------------------------------------------------------------------------
@@ -477,10 +463,10 @@ def read_rankings(files: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
 
 def read_judgments(path: Path) -> pd.DataFrame:
     """Read a file of judgments: ``qid``, ``docno``, ``label``; no judgment is an ``ARQMathError``."""
-    found = strictly(lambda: qrels_frame(read_qrels(path)))
-    if found.empty:
+    judgments = strictly(lambda: qrels_frame(read_qrels(path)))
+    if judgments.empty:
         raise ARQMathError(f"{path}: it holds no judgment; give lines of topic, iteration, id and grade")
-    return found
+    return judgments
 
 
 def qrels_frame(qrels: Iterable[Qrel]) -> pd.DataFrame:

@@ -23,10 +23,10 @@ from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
 from pyterrier_mathamr.sparse import BM25Index
 
-Build = Callable[[Iterable[dict[str, str]], Path], pt.Transformer]
+BuildIndex = Callable[[Iterable[dict[str, str]], Path], pt.Transformer]
 """From documents (``docno``, ``text``, and ``title`` where there is one) and an empty folder to a pipeline."""
 
-Way = Literal["bm25", "single", "colbert", "fused"]
+SearchWay = Literal["bm25", "single", "colbert", "fused"]
 DEPTH = 1000
 
 
@@ -50,7 +50,7 @@ class MTEBSearch:
     """
 
     def __init__(
-        self, build: Build, name: str, *, workdir: str | Path | None = None, meta: Mapping[str, Any] | None = None
+        self, build: BuildIndex, name: str, *, workdir: str | Path | None = None, meta: Mapping[str, Any] | None = None
     ) -> None:
         self._build, self.name = build, name
         self._temporary = tempfile.TemporaryDirectory() if workdir is None else None
@@ -61,7 +61,7 @@ class MTEBSearch:
 
     @classmethod
     def of_model(
-        cls, model: str = DEFAULT_MODEL, way: Way = "colbert", *, weight: float = 0.5, **options: Any
+        cls, model: str = DEFAULT_MODEL, way: SearchWay = "colbert", *, weight: float = 0.5, **options: Any
     ) -> MTEBSearch:
         """Search with a trained model, with BM25, or with both.
 
@@ -134,7 +134,7 @@ class MTEBSearch:
 
 
 def pipeline(
-    documents: Iterable[dict[str, str]], folder: Path, model: str, way: Way, weight: float = 0.5
+    documents: Iterable[dict[str, str]], folder: Path, model: str, way: SearchWay, weight: float = 0.5
 ) -> pt.Transformer:
     """Index documents in a folder and return the pipeline that searches them."""
     texts = list(documents)

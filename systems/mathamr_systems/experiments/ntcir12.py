@@ -130,7 +130,6 @@ class BrowsingArtifacts(FormulaArtifacts):
         return [name for name, of in ((CONCRETE, False), (WILDCARDS, True)) if (judged["wildcards"] == of).any()]
 
     def formula_topics(self, topics: str) -> pd.DataFrame:
-        """Return the topics without wildcards, or with wildcards."""
         kept = self._topics[self._topics["wildcards"] == (topics == WILDCARDS)]
         return kept[["qid", "latex"]].reset_index(drop=True)
 

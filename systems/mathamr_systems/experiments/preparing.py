@@ -128,10 +128,10 @@ class Prepared(NamedTuple):
 def years_of(years: int | str | Sequence[int | str]) -> list[str]:
     """Read years: one, several, or several joined by commas."""
     given = str(years).split(",") if isinstance(years, (int, str)) else [str(year) for year in years]
-    found = list(dict.fromkeys(year.strip() for year in given if year.strip()))
-    if not found:
+    distinct = list(dict.fromkeys(year.strip() for year in given if year.strip()))
+    if not distinct:
         raise ConfigError("years", years, "at least one year")
-    return found
+    return distinct
 
 
 def prepare(
@@ -152,49 +152,49 @@ def prepare(
         raise ConfigError("changes", dict(changes), f"options where a preset trains the model, not with {given!r:.60}")
     say = to_stderr if verbose else None
     shared = Artifacts(path, Path(workdir), say=say, verbose=verbose)
-    own = ModelArtifacts(shared, shared.stages, shared.origin, verbose)
+    artifacts = ModelArtifacts(shared, shared.stages, shared.origin, verbose)
     if isinstance(given, str) and not by_preset:
-        return _with_model(own, given, f"The model {given} was given; nothing was trained.", {})
+        return _with_model(artifacts, given, f"The model {given} was given; nothing was trained.", {})
     pairs = shared.training_pairs
     if isinstance(given, MathAMRConfig):
         line = f"{pairs:,} training pairs: the configuration was given"
-        return _trained(own, given, False, f"{line}.", {"training pairs": pairs})
+        return _trained(artifacts, given, False, f"{line}.", {"training pairs": pairs})
     chosen, line = choose_training(given, pairs, changes)
     if say is not None:
         say(line)
     choices = {"training pairs": pairs, "preset": chosen.name}
     if chosen.config is None:
-        return _with_model(own, DEFAULT_MODEL, f"{line}.", choices)
-    return _trained(own, chosen.config.replace(**changes), chosen.fitted, f"{line}.", choices)
+        return _with_model(artifacts, DEFAULT_MODEL, f"{line}.", choices)
+    return _trained(artifacts, chosen.config.replace(**changes), chosen.fitted, f"{line}.", choices)
 
 
-def _with_model(own: ModelArtifacts, model: str, note: str, choices: Mapping[str, Any]) -> Prepared:
+def _with_model(artifacts: ModelArtifacts, model: str, note: str, choices: Mapping[str, Any]) -> Prepared:
     better = "" if model == DEFAULT_MODEL else f"the default one (`--model {DEFAULT_MODEL}`), "
     advice = f"Take {better}another model, train one on more pairs (`mathamr train`), or take more topics."
-    own.shared.graphs  # noqa: B018  # the first stage
-    return Prepared(own, MathAMR.from_pretrained(model), note, f"Model {model}.", advice, choices)
+    artifacts.shared.graphs  # noqa: B018  # the first stage
+    return Prepared(artifacts, MathAMR.from_pretrained(model), note, f"Model {model}.", advice, choices)
 
 
 def _trained(
-    own: ModelArtifacts, config: MathAMRConfig, fitted: bool, note: str, choices: Mapping[str, Any]
+    artifacts: ModelArtifacts, config: MathAMRConfig, fitted: bool, note: str, choices: Mapping[str, Any]
 ) -> Prepared:
-    graphs, path = own.shared.graphs, own.shared.collection.path
+    graphs, path = artifacts.shared.graphs, artifacts.shared.collection.path
 
     def train(checkpoint: Path) -> MathAMR:
         pairs = read_training_pairs(path)
-        model = train_on_pairs([pairs], graphs, config, checkpoint, verbose=own.verbose)
-        return _fitted(model, pairs, graphs, own.verbose) if fitted else model
+        model = train_on_pairs([pairs], graphs, config, checkpoint, verbose=artifacts.verbose)
+        return _fitted(model, pairs, graphs, artifacts.verbose) if fitted else model
 
     settings: dict[str, Any] = {"config": config.to_dict()}
-    model = own.model({**settings, "fitted": True} if fitted else settings, train)
-    number = own.shared.training_pairs
+    model = artifacts.model({**settings, "fitted": True} if fitted else settings, train)
+    number = artifacts.shared.training_pairs
     small = "" if choices.get("preset") in ("mini", "labels") else ", a preset for few pairs (`--model mini`)"
     advice = (
         f"The model may have learned too little from {number:,} pairs: take a trained one (`--model {DEFAULT_MODEL}`)"
         f"{small}, train on more pairs (`mathamr train`), or take more topics (`--years`)."
     )
     who = f"One model, trained on {number:,} pairs with seed {config.training.seed}."
-    return Prepared(own, model, note, who, advice, choices)
+    return Prepared(artifacts, model, note, who, advice, choices)
 
 
 def _fitted(model: MathAMR, pairs: TrainingPairs, graphs: GraphStore, verbose: bool) -> MathAMR:

@@ -29,8 +29,7 @@ PACKAGES = (
 
 
 def environment() -> dict[str, str | int]:
-    """Describe the software and the machine of this process."""
-    found: dict[str, str | int] = {
+    described: dict[str, str | int] = {
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cpus": os.cpu_count() or 0,
@@ -38,10 +37,10 @@ def environment() -> dict[str, str | int]:
     }
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            described[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return described
 
 
 def _commit() -> str:
@@ -107,17 +106,15 @@ class Report:
             }
         )
         parts = [f"# {self.title}"]
-        parts += [part for caption, table in self.tables.items() for part in self._section(caption, table)]
+        for caption, table in self.tables.items():
+            about = [self.about[caption]] if caption in self.about else []
+            parts += [f"## {caption}", *about, markdown_table(table), *self.remarks.get(caption, ())]
         parts += ["## Notes\n\n" + "\n".join(f"* {note}" for note in self.notes)] if self.notes else []
         parts += ["## Published by others, not measured here"] if self.published else []
         parts += [f"{caption}\n\n{markdown_table(table)}" for caption, table in self.published.items()]
         parts += [f"## Cost\n\n{markdown_table(costs)}"] if self.stages else []
         parts += [f"## Settings\n\n{_listed(self.settings)}", f"## Made with\n\n{_listed(self.environment)}"]
         return "\n\n".join(parts) + "\n"
-
-    def _section(self, caption: str, table: pd.DataFrame) -> list[str]:
-        about = [self.about[caption]] if caption in self.about else []
-        return [f"## {caption}", *about, markdown_table(table), *self.remarks.get(caption, ())]
 
     def write(self, folder: Path) -> Report:
         """Write ``report.json``, ``report.md``, and a CSV file for each measured table; return the report.
@@ -164,7 +161,6 @@ class PublishedTable:
         return float(match[1].replace(",", "")) if match else None
 
     def frame(self) -> pd.DataFrame:
-        """Return the cells as printed."""
         table: pd.DataFrame = pd.DataFrame([cells for _, cells in self.rows], columns=list(self.columns), dtype=str)
         table.insert(0, self.of, [name for name, _ in self.rows])
         return table
@@ -204,18 +200,15 @@ def published(paper: str = "yoon") -> Publication:
     found = {"yoon": _content("mathamr-plus.json"), **_content("answer-systems.json")["publications"]}
     if paper not in found:
         raise ConfigError("paper", paper, f"one of {', '.join(found)}")
-    return _publication(found[paper])
+    source, tables = found[paper]["source"], dict[str, PublishedTable]()
+    for table in found[paper]["tables"]:
+        number, columns = table["table"], tuple(table["columns"])
+        rows = tuple((name, tuple(cells)) for name, cells in table["rows"].items())
+        fields = {name: table[name] for name in ("caption", "view", "baseline", "of")}
+        tables[number] = PublishedTable(number, columns=columns, rows=rows, **fields)
+    printed = f"{source['author']}: {source['title']}. {source['published']}."
+    return Publication(printed, found[paper]["references"], tables)
 
 
 def _content(name: str) -> Any:
     return json.loads(files("mathamr_systems").joinpath(_FOLDER, name).read_text(encoding="utf-8"))
-
-
-def _publication(content: Mapping[str, Any]) -> Publication:
-    source, tables = content["source"], dict[str, PublishedTable]()
-    for table in content["tables"]:
-        number, columns = table["table"], tuple(table["columns"])
-        rows = tuple((name, tuple(cells)) for name, cells in table["rows"].items())
-        own = {name: table[name] for name in ("caption", "view", "baseline", "of")}
-        tables[number] = PublishedTable(number, columns=columns, rows=rows, **own)
-    return Publication(f"{source['author']}: {source['title']}. {source['published']}.", content["references"], tables)

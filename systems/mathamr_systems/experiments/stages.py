@@ -30,28 +30,16 @@ class ExperimentError(MathAMRError):
     """An experiment cannot be made from its arguments, or its folder holds one with other settings."""
 
 
-def _settings_changed(folder: Path, stage: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> ExperimentError:
-    """Make the error for a folder in which a stage was done with other settings; it lists the differences."""
-    changes = "; ".join(_change(name, old, new) for name, (old, new) in differences(before, now).items())
-    return ExperimentError(
-        f"{folder}: stage {stage!r} was done with other settings: {changes}. Use another folder for the new settings, "
-        f"or delete {folder} to start over."
-    )
-
-
 def _change(name: str, before: Any, now: Any) -> str:
     """Describe how a setting changed; for a list, such as the files of a collection, only removed and added values."""
     if not (isinstance(before, list) and isinstance(now, list)):
         return f"{name} was {before!r} and is now {now!r}"
     gone, new = [value for value in before if value not in now], [value for value in now if value not in before]
-    parts = [f"{what} {_few(values)}" for what, values in (("removed", gone), ("added", new)) if values]
+    parts = []
+    for what, values in (("removed", gone), ("added", new)):
+        more = f" and {len(values) - _SHOWN:,} more" if len(values) > _SHOWN else ""
+        parts += [f"{what} {', '.join(map(repr, values[:_SHOWN]))}{more}"] if values else []
     return f"{name}: {', '.join(parts) or 'the same in another order'}"
-
-
-def _few(values: list[Any]) -> str:
-    """Name the first values and the number of the others."""
-    shown = ", ".join(map(repr, values[:_SHOWN]))
-    return shown if len(values) <= _SHOWN else f"{shown} and {len(values) - _SHOWN:,} more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +76,12 @@ class Stages:
         file = self.workdir / "stages" / f"{name}.json"
         stored = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {"settings": wanted}
         if update(stored["settings"]) != wanted:
-            raise _settings_changed(self.workdir, name, stored["settings"], wanted)
+            changed = differences(stored["settings"], wanted).items()
+            changes = "; ".join(_change(setting, old, new) for setting, (old, new) in changed)
+            raise ExperimentError(
+                f"{self.workdir}: stage {name!r} was done with other settings: {changes}. Use another folder for the "
+                f"new settings, or delete {self.workdir} to start over."
+            )
         if "seconds" in stored and artifact.exists():
             self.records.append(StageRecord(**{**stored, "resumed": True}))
             self._tell(f"{name}: finished before ({stored['seconds']:.0f} s)")

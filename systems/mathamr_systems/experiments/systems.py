@@ -203,10 +203,10 @@ class SystemSearch:
         vectors = Vectors(self.index, bm25, tuned, self.depth, self.weight)
         return {name: way.make(vectors) for name, way in self.ways.items()}
 
-    def encode(self, found: TopicSet) -> pd.DataFrame:
+    def encode(self, topic_set: TopicSet) -> pd.DataFrame:
         """Add ``query_embs`` to topics, from their stored graphs."""
         encoder = self.model.query_encoder(device=self.device)
-        encoded: pd.DataFrame = (found.graphs.loader(side="query") >> encoder)(found.topics)
+        encoded: pd.DataFrame = (topic_set.graphs.loader(side="query") >> encoder)(topic_set.topics)
         return encoded.drop(columns="query_graph")
 
     def pipelines(self, trees: FormulaStore | None = None) -> dict[str, TimedPipeline]:
@@ -232,8 +232,8 @@ class SystemSearch:
     def fit(self, questions: TopicSet) -> None:
         """Fit the weight of the fusion to questions."""
         systems = self.systems()
-        found, _ = run_systems({name: systems[name] for name in (TUNED, COLBERT)}, self.encode(questions))
-        self.weight = fitted_weight(found[TUNED], found[COLBERT], questions.qrels)
+        rankings, _ = run_systems({name: systems[name] for name in (TUNED, COLBERT)}, self.encode(questions))
+        self.weight = fitted_weight(rankings[TUNED], rankings[COLBERT], questions.qrels)
 
 
 # Other systems of Task 1 ---------------------------------------------------------------------------------------------
@@ -319,12 +319,12 @@ class AnswerParts:
         ``build`` is given the path; work of a run that was killed is still there. With ``trained`` the artifact also
         depends on seed, preset and options that are set by hand.
         """
-        own = {**self.shared.origin, **settings, **(self._training if trained else {})}
-        key = _key_of(name, own)
+        inputs = {**self.shared.origin, **settings, **(self._training if trained else {})}
+        key = _key_of(name, inputs)
         path = self.folder / "made" / key
         path.parent.mkdir(parents=True, exist_ok=True)
         with writer_lock(self.folder / "locks" / key, wait=True):
-            self.stages.run(key, path, own, lambda: build(path))
+            self.stages.run(key, path, inputs, lambda: build(path))
         return path
 
     def ranking(self, system: AnswerSystem) -> pd.DataFrame:
@@ -334,8 +334,8 @@ class AnswerParts:
             self.asked.append(system)
         fitted = {"years": list(self.years)} if system.fitted else {}
         training = parts._training if system.trained or system.sized else {}
-        own = {**self.shared.origin, **system.settings, **training, **fitted}
-        name = f"{_key_of(system.name, own)}-{self.of.replace(' ', '-')}"
+        inputs = {**self.shared.origin, **system.settings, **training, **fitted}
+        name = f"{_key_of(system.name, inputs)}-{self.of.replace(' ', '-')}"
         file = self.folder / "rankings" / f"{name}.csv.gz"
         file.parent.mkdir(parents=True, exist_ok=True)
 
@@ -344,7 +344,7 @@ class AnswerParts:
             replace_file(file, gzip.compress(ranking.to_csv(index=False).encode(), compresslevel=1, mtime=0))
 
         with writer_lock(self.folder / "locks" / name, wait=True):
-            self.stages.run(name, file, own, rank)
+            self.stages.run(name, file, inputs, rank)
         dtypes: Any = {"qid": str, "docno": str, "score": "float64"}
         return pd.read_csv(file, dtype=dtypes, float_precision="round_trip")
 

@@ -43,14 +43,7 @@ from .preparing import Prepared, prepare, years_of
 from .report import Report, published
 from .stages import write_atomically
 from .systems import ALL, System, Weights
-from .workdir import (
-    DISTINCT_FORMULAS,
-    FORMULA_DEPTH,
-    TANGENT,
-    FormulaArtifacts,
-    distinct,
-    require_years,
-)
+from .workdir import DISTINCT_FORMULAS, FORMULA_DEPTH, TANGENT, FormulaArtifacts, distinct, require_years
 
 MATHAMR = "MathAMR+"
 FORMULA_ONLY = "MathAMR+ (formula only)"
@@ -154,17 +147,17 @@ class SearchedYear:
 
     def scored(self, parts: Sequence[str]) -> list[pd.DataFrame]:
         """Return the results of a fusion's parts; re-rankers, which come last, score the others' results."""
-        own, scorers = self._divided(parts)
-        return Ensemble(*(self.rankings[part] for part in own), features=scorers).rankings(self.parts.topics)
+        retrievers, scorers = self._divided(parts)
+        return Ensemble(*(self.rankings[part] for part in retrievers), features=scorers).rankings(self.parts.topics)
 
     def _divided(self, parts: Sequence[str]) -> tuple[list[str], list[pt.Transformer]]:
-        own = [part for part in parts if part not in self.scorers]
-        return own, [self.scorers[part] for part in parts[len(own) :]]
+        retrievers = [part for part in parts if part not in self.scorers]
+        return retrievers, [self.scorers[part] for part in parts[len(retrievers) :]]
 
     def fuse(self, name: str, weights: Weights, scored: Sequence[pd.DataFrame]) -> None:
         """Fuse the results of systems, from :meth:`scored`, with a weight for each."""
-        own, scorers = self._divided(list(weights))
-        pipelines = [self.pipelines[part] for part in own]
+        retrievers, scorers = self._divided(list(weights))
+        pipelines = [self.pipelines[part] for part in retrievers]
         encoders = list({id(one.encode): one.encode for one in pipelines if one.encode}.values())
         encode = encoders[0] if len(encoders) == 1 else None  # parts with different encoders encode separately
         values = tuple(weights.values())
@@ -213,9 +206,9 @@ class SearchedYears:
 
         def fit(years: Sequence[SearchedYear]) -> Weights:
             names = [year.parts.year for year in years]
-            found = [joined({name: scored[name][part] for name in names}) for part in range(len(parts))]
+            scores = [joined({name: scored[name][part] for name in names}) for part in range(len(parts))]
             qrels = joined({year.parts.year: year.parts.qrels for year in years})
-            return dict(zip(parts, fit_fusion_weights(found, qrels), strict=True))
+            return dict(zip(parts, fit_fusion_weights(scores, qrels), strict=True))
 
         if system.fitted:
             self._weigh(system.name, fit)
@@ -319,7 +312,7 @@ def search_years(
         years = searched.years
         found = {(year.parts.year, kind): year.found(kind, measures) for year in years for kind in year.parts.judged}
         for kind in dict.fromkeys(kind for _, kind in list(found)):
-            of_kind = {year: one for (year, own), one in found.items() if own == kind}
+            of_kind = {year: one for (year, judged_kind), one in found.items() if judged_kind == kind}
             if len(of_kind) > 1:
                 found[POOLED, kind] = pooled(of_kind)
         return searched, [(year, kind, compare(*one, measures)) for (year, kind), one in found.items()]
@@ -402,12 +395,10 @@ def tables_of(
 
 
 def values_of(compared: Sequence[Compared]) -> pd.DataFrame:
-    """Join the values of all topics."""
     return pd.concat([_labelled(one.by_topic, year, kind) for year, kind, one in compared], ignore_index=True)
 
 
 def _labelled(table: pd.DataFrame, year: str, kind: str) -> pd.DataFrame:
-    """Put the year and the kind of judgments in front."""
     marked = table.copy()
     marked.insert(0, "judged", kind)
     marked.insert(0, "year", year)

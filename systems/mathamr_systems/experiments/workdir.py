@@ -125,7 +125,7 @@ def formula_topics(collection: ARQMathCollection, year: int | str) -> pd.DataFra
 
 
 def visual_judgments(
-    collection: ARQMathCollection, year: int | str, visual_ids: FormulaStore, found: Container[str]
+    collection: ARQMathCollection, year: int | str, visual_ids: FormulaStore, findable: Container[str]
 ) -> dict[str, pd.DataFrame]:
     """Read the judgments of Task 2, of formula ids and of visual ids, both by visual id."""
     readers: dict[str, Callable[[], pd.DataFrame]] = {
@@ -142,7 +142,7 @@ def visual_judgments(
         raise missing[0]
     kept = {}
     for kind, qrels in judged.items():
-        known = qrels[[docno in found for docno in qrels["docno"]]]
+        known = qrels[[docno in findable for docno in qrels["docno"]]]
         relevant = known["qid"].isin(known.loc[known["label"] >= RELEVANT, "qid"])
         if relevant.any():
             kept[kind] = known[relevant].reset_index(drop=True)
@@ -168,12 +168,7 @@ class FormulaArtifacts:
     """Formula id to visual id; ``None`` uses the visual ids of ``formulas``."""
 
     def __init__(
-        self,
-        path: Path,
-        workdir: Path,
-        *,
-        say: Callable[[str], None] | None = None,
-        verbose: bool = False,
+        self, path: Path, workdir: Path, *, say: Callable[[str], None] | None = None, verbose: bool = False
     ) -> None:
         self.path, self.workdir, self.verbose, self.say = path, workdir, verbose, say
         self.stages = Stages(workdir, say)
@@ -229,8 +224,8 @@ class FormulaArtifacts:
         make: Any = index.indexer
         options |= {"store": self.formulas, "visual_ids": self.APPEARANCES}
         indexer = make("overwrite", resume=True, verbose=self.verbose, **options)
-        own = {**self.origin, **(settings or {})}
-        self.stages.run(stage, index.path, own, lambda: indexer.index(self.counted(self.documents(), self.count)))
+        inputs = {**self.origin, **(settings or {})}
+        self.stages.run(stage, index.path, inputs, lambda: indexer.index(self.counted(self.documents(), self.count)))
         return index
 
     def vectors(

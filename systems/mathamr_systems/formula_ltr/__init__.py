@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-from .features import FormulaCosines as FormulaCosines
 from .features import FormulaFeatures as FormulaFeatures
 from .ranker import ListwiseRanker as ListwiseRanker
 from .ranker import PairwiseRanker as PairwiseRanker

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import ClassVar, Literal, NamedTuple, Protocol, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,9 @@ from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree
 from pyterrier_mathamr.formula.packed_trees import PackedTrees
 from pyterrier_mathamr.sparse.expressions import FormulaReranker, query_trees
 from pyterrier_mathamr.store import Rows
+
+if TYPE_CHECKING:
+    from mathamr_systems.tangent_cft import TangentCFT
 
 _Floats = npt.NDArray[np.float64]
 Matching = Literal["dice", "as-run"]
@@ -71,8 +74,8 @@ class Matches:
 
     def as_run(self) -> _Floats:
         """Compute 2PR / (P + R + 1), where a thing is found or not, however often: float64 ``[y]``, 0 to 2/3."""
-        found = (self.table > 0) @ self.times
-        recall, precision = found / max(int(self.times.sum()), 1), found / np.maximum(self.sizes, 1)
+        matched = (self.table > 0) @ self.times
+        recall, precision = matched / max(int(self.times.sum()), 1), matched / np.maximum(self.sizes, 1)
         mean: _Floats = 2 * precision * recall / (precision + recall + 1)
         return mean
 
@@ -91,13 +94,12 @@ class Numbered(NamedTuple):
         of_query = [numbers.setdefault(name, len(numbers)) for name in one.names]
         values, edges = np.unique(np.concatenate([one.edges, trees.edges]), return_inverse=True)
         edges = np.where(values[edges] < 0, -1, edges)
-        own = np.array(of_query, dtype=np.int64)[one.labels]
+        labels = np.array(of_query, dtype=np.int64)[one.labels]
         here = len(one.labels)
-        return cls(one, own, edges[:here]), cls(trees, trees.labels.astype(np.int64), edges[here:])
+        return cls(one, labels, edges[:here]), cls(trees, trees.labels.astype(np.int64), edges[here:])
 
 
 def match_labels(query: Numbered, candidates: Numbered) -> Matches:
-    """Count the labels of nodes that a query and each of its candidates have in common."""
     return Matches.of(query.labels, candidates.labels, candidates.trees.owners, len(candidates.trees))
 
 
@@ -106,10 +108,7 @@ def match_pairs(query: Numbered, candidates: Numbered, *, places: bool = False) 
     both = query, candidates
     labels, edges = (
         1 + max((int(part.max(initial=-1)) for part in parts), default=-1)
-        for parts in (
-            (query.labels, candidates.labels),
-            (query.edges, candidates.edges),
-        )
+        for parts in ((query.labels, candidates.labels), (query.edges, candidates.edges))
     )
     end = np.array([labels, edges])  # one more label and one more edge, for an end mark
     ways = _places(query, candidates) if places else [np.zeros(len(side.labels), dtype=np.int64) for side in both]
@@ -119,11 +118,12 @@ def match_pairs(query: Numbered, candidates: Numbered, *, places: bool = False) 
 
 
 def _pairs(side: Numbered, places: Rows, end: Rows) -> tuple[Rows, Rows]:
-    """List the symbol pairs of trees."""
     nodes, above = np.arange(len(side.labels)), side.trees.above
     below = nodes[above >= 0]
     lower = below[above[above[below]] >= 0]
-    last = nodes[~_goes_on(side)]
+    goes_on = np.zeros(len(nodes), dtype=np.bool_)
+    goes_on[above[above >= 0 if side.trees.kind == "opt" else side.trees.edges == ord("n")]] = True
+    last = nodes[~goes_on]  # of their baseline; of operator trees, the leaves
     upper = np.concatenate([above[below], above[above[lower]], last])
     descendants = np.concatenate([side.labels[below], side.labels[lower], np.full(len(last), end[0])])
     first = np.concatenate([side.edges[below], side.edges[above[lower]], np.full(len(last), end[1])])
@@ -132,14 +132,6 @@ def _pairs(side: Numbered, places: Rows, end: Rows) -> tuple[Rows, Rows]:
     for part, size in ((side.labels[upper], end[0]), (descendants, end[0]), (first, end[1]), (second, end[1])):
         number = number * (size + 1) + part
     return upper, np.where(places[upper] < 0, places[upper], number)
-
-
-def _goes_on(side: Numbered) -> npt.NDArray[np.bool_]:
-    """Find the symbols that are not the last of their baseline; in operator trees, nodes that are not leaves."""
-    above, going = side.trees.above, np.zeros(len(side.labels), dtype=np.bool_)
-    follows = above >= 0 if side.trees.kind == "opt" else side.trees.edges == ord("n")
-    going[above[follows]] = True
-    return going
 
 
 def _places(query: Numbered, candidates: Numbered) -> tuple[Rows, Rows]:
@@ -198,7 +190,6 @@ class FormulaComparison:
     max_nodes: int = 400
 
     def values(self, query: FormulaPair, slt: PackedTrees, opt: PackedTrees) -> _Floats:
-        """Compare a formula with some candidates."""
         found: dict[str, _Floats] = {}
         for tree, trees in zip(query, (slt, opt), strict=True):
             if tree is not None:
@@ -223,32 +214,26 @@ class FormulaComparison:
             for group, costs in zip(_GROUPS[2:], (EditCosts(), RANKING_COSTS[self.costs][name]), strict=True):
                 distances = tree_edit_distances(ours, theirs, rows, costs, self.max_nodes)
                 found[f"{name} {group}"] = 1 - distances / np.maximum(sizes, 1)
-        return found | (_of_operators(query, trees) if trees.kind == "opt" else _of_layout(query, trees))
+        if trees.kind == "opt":
+            return found | _of_operators(query, trees)
+        one = PackedTrees.of_trees([query], "slt")
+        away = (_deepest(side, (side.edges != ord("n")).astype(np.int64)) for side in (one, trees))
+        return found | {"SLT size": _apart(one.sizes, trees.sizes), "SLT baseline": _apart(*away)}
 
 
 def _of_operators(query: FormulaTree, trees: PackedTrees) -> dict[str, _Floats]:
     """Compare the counts of each sort of symbol in operator trees, their sizes and their depths."""
-    found, (ours, theirs) = dict[str, _Floats](), Numbered.both(query, trees)
+    features, (ours, theirs) = dict[str, _Floats](), Numbered.both(query, trees)
     for name, types in _COUNTED.items():
-        here, there = (_of_types(side, types) for side in (ours, theirs))
-        matches = Matches.of(ours.labels[here], theirs.labels[there], trees.owners[there], len(trees))
+        mine, its = (
+            np.array([name.startswith(types) for name in side.trees.names], dtype=np.bool_)[side.trees.labels]
+            for side in (ours, theirs)
+        )
+        matches = Matches.of(ours.labels[mine], theirs.labels[its], trees.owners[its], len(trees))
         most = np.maximum(matches.sizes, matches.times.sum())
-        found[name] = matches.shared() / np.maximum(most, 1)
+        features[name] = matches.shared() / np.maximum(most, 1)
     depths = (_deepest(side, np.ones(len(side.labels), dtype=np.int64)) for side in (ours.trees, trees))
-    return found | {"OPT size": _apart(ours.trees.sizes, trees.sizes), "OPT depth": _apart(*depths)}
-
-
-def _of_layout(query: FormulaTree, trees: PackedTrees) -> dict[str, _Floats]:
-    """Compare the sizes of layout trees, and how far they go from their baseline."""
-    one = PackedTrees.of_trees([query], "slt")
-    away = (_deepest(side, (side.edges != ord("n")).astype(np.int64)) for side in (one, trees))
-    return {"SLT size": _apart(one.sizes, trees.sizes), "SLT baseline": _apart(*away)}
-
-
-def _of_types(side: Numbered, types: tuple[str, ...]) -> npt.NDArray[np.bool_]:
-    of_label = np.array([name.startswith(types) for name in side.trees.names], dtype=np.bool_)
-    chosen: npt.NDArray[np.bool_] = of_label[side.trees.labels]
-    return chosen
+    return features | {"OPT size": _apart(ours.trees.sizes, trees.sizes), "OPT depth": _apart(*depths)}
 
 
 def _deepest(trees: PackedTrees, lengths: Rows) -> Rows:
@@ -256,9 +241,9 @@ def _deepest(trees: PackedTrees, lengths: Rows) -> Rows:
     above, depths = trees.above, np.zeros(len(lengths), dtype=np.int64)
     for level in trees.levels()[1:]:
         depths[level] = depths[above[level]] + lengths[level]
-    found = np.zeros(len(trees), dtype=np.int64)
-    np.maximum.at(found, trees.owners, depths)
-    return found
+    deepest = np.zeros(len(trees), dtype=np.int64)
+    np.maximum.at(deepest, trees.owners, depths)
+    return deepest
 
 
 def _apart(query: Rows, candidates: Rows) -> _Floats:
@@ -268,13 +253,6 @@ def _apart(query: Rows, candidates: Rows) -> _Floats:
 
 
 _OF_COSINES = NAMES.index("variables")  # cosines come before the last group
-
-
-class FormulaCosines(Protocol):
-    """Vectors of formulas, such as a :class:`~mathamr_systems.TangentCFT` index."""
-
-    def cosines(self, pair: FormulaPair, formulas: Sequence[str], /) -> _Floats:
-        """Compare a formula with some others, by layout, operator, and both type trees: float64 ``[formulas, 4]``."""
 
 
 class FormulaFeatures(FormulaReranker):
@@ -326,7 +304,7 @@ class FormulaFeatures(FormulaReranker):
     def __init__(
         self,
         formula_trees: FormulaTrees,
-        cft: FormulaCosines | None = None,
+        cft: TangentCFT | None = None,
         *,
         tuples: Matching = "dice",
         nodes: Matching = "dice",
@@ -375,5 +353,5 @@ class FormulaFeatures(FormulaReranker):
 def scaled(values: _Floats) -> _Floats:
     """Scale each column to 0 … 1; a constant column, and NaN, becomes 0."""
     low, high = np.fmin.reduce(values), np.fmax.reduce(values)  # NaN only where all are
-    found: _Floats = np.nan_to_num((values - low) / np.where(high > low, high - low, np.inf))
-    return found
+    scaled_values: _Floats = np.nan_to_num((values - low) / np.where(high > low, high - low, np.inf))
+    return scaled_values

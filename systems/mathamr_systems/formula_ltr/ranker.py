@@ -25,7 +25,7 @@ from pyterrier_mathamr.fusion import WeightsError
 from pyterrier_mathamr.store.saved import FORMAT, UNREADABLE, field, finite, read_saved, reason_of, write_saved
 
 _Floats = npt.NDArray[np.float64]
-Loss = Literal["squared-hinge", "logistic"]
+SVMLoss = Literal["squared-hinge", "logistic"]
 Graded = tuple[_Floats, _Floats]
 """Features of a query's candidates, float64 ``[y, f]``, and their grades, float64 ``[y]``."""
 
@@ -33,7 +33,7 @@ _CELLS = 1 << 21  # margins that are held at once
 _FOLDS = 5
 
 
-def fit_pairwise(groups: Sequence[Graded], c: float, loss: Loss) -> _Floats:
+def fit_pairwise(groups: Sequence[Graded], c: float, loss: SVMLoss) -> _Floats:
     """Find the weights that minimize ½ w · w + C · Σ over queries of the mean loss of their pairs."""
     useful = [(features, grades) for features, grades in groups if len(np.unique(grades)) > 1]
     if not useful:
@@ -87,7 +87,6 @@ def _objective(groups: Sequence[Graded], c: float, loss: _Loss, weights: _Floats
 
 
 def _pairs(grades: _Floats) -> int:
-    """Count the pairs of different grades."""
     _, counts = np.unique(grades, return_counts=True)
     return int(len(grades) ** 2 - (counts**2).sum()) // 2
 
@@ -115,7 +114,7 @@ def _logistic(margins: _Floats) -> tuple[_Floats, _Floats]:
     return np.logaddexp(0, -margins), -1 / (1 + np.exp(np.clip(margins, -700, 700)))
 
 
-_LOSSES: dict[Loss, _Loss] = {"squared-hinge": _squared_hinge, "logistic": _logistic}
+_LOSSES: dict[SVMLoss, _Loss] = {"squared-hinge": _squared_hinge, "logistic": _logistic}
 
 
 _ANY = Rule("a list of numbers", lambda value: bool(np.isfinite(np.asarray(value, dtype=np.float64)).all()))
@@ -178,11 +177,11 @@ class LinearRanker(ByParameters):
     def fit_judged(self, ranking: pd.DataFrame, qrels: pd.DataFrame) -> Self:
         """Fit the weights to the rows of a ``ranking`` that are judged in ``qrels``, by ``docno`` or ``visual_id``."""
         grades = qrels.drop_duplicates(["qid", "docno"]).set_index(["qid", "docno"])["label"]
-        found = []
+        judged = []
         for column in (name for name in ("docno", "visual_id") if name in ranking.columns):
             keys = pd.MultiIndex.from_frame(ranking[["qid", column]])
-            found.append(ranking.assign(label=grades.reindex(keys).to_numpy(), judged=ranking[column]))
-        rows = pd.concat(found).dropna(subset="label").drop_duplicates(["qid", "judged"])
+            judged.append(ranking.assign(label=grades.reindex(keys).to_numpy(), judged=ranking[column]))
+        rows = pd.concat(judged).dropna(subset="label").drop_duplicates(["qid", "judged"])
         rows = rows.sort_values("qid", kind="stable")
         if rows.empty:
             raise nothing_judged(ranking["qid"].nunique())
@@ -272,13 +271,13 @@ class PairwiseRanker(LinearRanker):
     checks: ClassVar[Mapping[str, Rule]] = {
         **LinearRanker.checks,
         "c": ONE_OR_SEVERAL,
-        "loss": one_of(*get_args(Loss)),
+        "loss": one_of(*get_args(SVMLoss)),
     }
 
     def __init__(
         self,
         c: float | Sequence[float] = 0.01,
-        loss: Loss = "squared-hinge",
+        loss: SVMLoss = "squared-hinge",
         *,
         names: Sequence[str] | None = None,
         weights: Sequence[float] | None = None,

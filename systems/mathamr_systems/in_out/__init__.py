@@ -2,10 +2,10 @@
 
 ::
 
-    trees ──graphs──▶ SLG, OPG ──model──▶ float32 [nodes, d] ── node_rows ──▶ vectors of distinct expressions on disk
+    trees ──graphs──▶ SLG, OPG ──model──▶ float32 [nodes, d] ── index ──▶ vectors of distinct expressions on disk
               └─subexpressions─▶ parts ─training: graphs of one formula against others      │
                                                                                             │
-                 query's formula ────────────────────── index: MaxSim in each graph ────────┴──▶ ranking of formulas
+                 query's formula ────────────────────── MaxSim in each graph ───────────────┴──▶ ranking of formulas
 """
 
 from __future__ import annotations

@@ -172,10 +172,10 @@ class FormulaGraphs:
     @classmethod
     def of_trees(cls, trees: PackedTrees, labels: NodeLabels) -> FormulaGraphs:
         edges = _EDGES[trees.kind]
-        found, places = np.unique(trees.edges, return_inverse=True)
+        codes, places = np.unique(trees.edges, return_inverse=True)
         last = len(edges) - 1 if trees.kind == "opt" else 0
-        known = [-1 if code < 0 else edges.find(chr(code)) for code in found.tolist()]
-        relations = [last if code >= 0 > number else number for code, number in zip(found, known, strict=True)]
+        known = [-1 if code < 0 else edges.find(chr(code)) for code in codes.tolist()]
+        relations = [last if code >= 0 > number else number for code, number in zip(codes, known, strict=True)]
         return cls(
             trees.offsets,
             labels.numbers(trees.names)[trees.labels],
@@ -196,8 +196,8 @@ class FormulaGraphs:
         whole = np.stack([self.labels, self.parents, self.relations], axis=1)
         numbers: dict[bytes, int] = {}
         runs = zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist(), strict=True)
-        found = [numbers.setdefault(whole[start:end].tobytes(), len(numbers)) for start, end in runs]
-        return np.array(found, dtype=np.int64)
+        numbered = [numbers.setdefault(whole[start:end].tobytes(), len(numbers)) for start, end in runs]
+        return np.array(numbered, dtype=np.int64)
 
     def edges(self) -> tuple[Tensor, Tensor]:
         """List the edges both ways: int64 ``[2, e]`` sources and targets, int64 ``[e]`` relations."""
@@ -267,9 +267,9 @@ def _heaviest(above: Rows, sizes: Rows) -> Rows:
     children = np.flatnonzero(above >= 0)
     order = children[np.lexsort((children, -sizes[children], above[children]))]
     parents, places = np.unique(above[order], return_index=True)
-    found = np.full(len(above), -1, dtype=np.int64)
-    found[parents] = order[places]
-    return found
+    heaviest = np.full(len(above), -1, dtype=np.int64)
+    heaviest[parents] = order[places]
+    return heaviest
 
 
 class GraphEncoder(nn.Module):

@@ -1,10 +1,20 @@
-"""`InOut`: a model of formulas, from trees to a vector for each symbol.
+"""`InOut`: a model of formulas, from trees to a vector for each symbol, and its training without labels (section 3).
 
 ::
 
     in_out.json           {"format": 1, "options": {…}, "labels": {"slt": […], "opt": […]},
                            "weights": <sha256 of the file>, "checksum": <of all of the above>}
     weights.safetensors   the parameters, float32 or float16
+
+In training a formula contributes the graphs that the condition pairs, with sub-expressions redrawn each epoch. Formulas
+are used if their graphs have at least two nodes each, so that a part can be removed; equal graphs are never in one
+batch, so they are not negatives of each other.
+
+The contrast of nodes (equations 2 and 3): for a node i of formula f's first graph, z⁺ is the most similar node of f's
+second graph, and zₖ⁻ the most similar node of the second graph of each other formula k of the batch::
+
+    ℓᵢ = -log( exp(zᵢ·z⁺/τ) / Σₖ exp(zᵢ·zₖ⁻/τ) )            the positive is not in the sum, as printed: ℓᵢ can be < 0
+    L  = ½ ( mean ℓᵢ over the nodes of SLGs + mean ℓᵢ over the nodes of OPGs )
 """
 
 from __future__ import annotations
@@ -12,23 +22,27 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, get_args, runtime_checkable
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from mathamr_systems.formula_trees import FormulaTrees
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
 from pyterrier_mathamr.model.batching import batches_by_size, choose_device
 from pyterrier_mathamr.model.checkpoints import EpochRecord, RunFolder
-from pyterrier_mathamr.model.loop import train_and_save
+from pyterrier_mathamr.model.errors import TrainingError
+from pyterrier_mathamr.model.loop import TrainingLoop, Validation, train_and_save
+from pyterrier_mathamr.model.losses import best_matches
 from pyterrier_mathamr.model.saving import (
     WEIGHTS,
     SavedModel,
@@ -38,24 +52,141 @@ from pyterrier_mathamr.model.saving import (
     read_description,
     read_weights,
 )
-from pyterrier_mathamr.store import new_folder, signed
+from pyterrier_mathamr.store import Rows, new_folder, signed
 
-from .graphs import FormulaGraphs, InOutOptions, NodeLabels, encoders, kinds_of
-from .training import FormulaTraining
+from .graphs import (
+    PAIRINGS,
+    TREE_OF,
+    FormulaGraphs,
+    GraphName,
+    InOutOptions,
+    NodeLabels,
+    Pairing,
+    Subexpressions,
+    encoders,
+    kinds_of,
+)
+
+
+class Block(NamedTuple):
+    """The nodes of one graph of each of the N formulas of a batch."""
+
+    rows: Tensor  # float32 [r, d], of unit length
+    offsets: Tensor  # int64 [N + 1]
+
+
+def contrast(
+    blocks: Mapping[GraphName, Block],
+    pairings: Sequence[Pairing],
+    temperature: float = 0.1,
+    positive_in_sum: bool = False,
+) -> Tensor:
+    """Compute L of equation 3."""
+    by_first: dict[GraphName, list[GraphName]] = {}
+    for first, second in pairings:
+        by_first.setdefault(first, []).append(second)
+    halves = []
+    for first, seconds in by_first.items():
+        rows, offsets = blocks[first]
+        count = offsets.numel() - 1
+        others, ends, base = [blocks[name] for name in seconds], [offsets[:1]], 0
+        for block in others:
+            ends.append(block.offsets[1:] + base)
+            base += block.rows.size(0)
+        formula = torch.repeat_interleave(torch.arange(count, device=rows.device), offsets.diff())  # [M]
+        best = best_matches(rows, torch.cat([block.rows for block in others]), torch.cat(ends))  # [M, seconds · N]
+        logits = best.view(-1, len(seconds), count) / temperature
+        mine = formula.view(-1, 1, 1).expand(-1, len(seconds), 1)
+        positive = logits.gather(2, mine).squeeze(2)  # [M, seconds]
+        summed = logits if positive_in_sum else logits.scatter(2, mine, -torch.inf)
+        halves.append((summed.logsumexp(2) - positive).mean())
+    return torch.stack(halves).mean()
+
+
+MOST_NODES = 256
+"""Formulas with a larger graph, such as a matrix of numbers, take no part: most nodes of a batch would be theirs."""
+
+
+class FormulaTraining:
+    """How a batch of formulas becomes a loss."""
+
+    def __init__(self, network: nn.ModuleDict, graphs: dict[Packed, FormulaGraphs], options: InOutOptions) -> None:
+        self._network, self._graphs, self._options = network, graphs, options
+        self._parts = {kind: Subexpressions(those) for kind, those in graphs.items()}
+        self._numbers = np.stack([those.numbered() for those in graphs.values()], axis=1)  # [x, kinds]
+        sizes = np.stack([np.diff(those.offsets) for those in graphs.values()], axis=1)
+        eligible = np.flatnonzero(((sizes >= 2) & (sizes <= MOST_NODES)).all(axis=1))
+        rows = np.random.default_rng(options.seed).permutation(eligible)
+        _, first = np.unique(self._numbers[rows], axis=0, return_index=True)
+        rows = rows[np.sort(first)]  # without formulas all of whose graphs an earlier one has
+        held_out = max(2, round(options.held_out * len(rows)))
+        self._held_out, self._trained = rows[:held_out], rows[held_out:]
+        if len(self._trained) < 2:
+            raise TrainingError(
+                f"training needs at least 4 different formulas of two nodes or more, found {len(rows)}; give more."
+            )
+        self._generator = np.random.default_rng()
+
+    @property
+    def digest(self) -> str:
+        """Identifies the formulas that are trained on and held out."""
+        arrays = [self._trained, self._held_out]
+        arrays += [array for those in self._graphs.values() for array in (those.labels, those.parents, those.relations)]
+        return hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)).hexdigest()
+
+    def loop(self, verbose: bool) -> TrainingLoop[Rows, Rows]:
+        options = self._options
+        return TrainingLoop(
+            self._network,
+            torch.optim.AdamW(self._network.parameters(), lr=options.learning_rate),
+            self._epoch,
+            lambda rows: self._loss(rows, self._generator),
+            epochs=options.epochs,
+            validate=self._validate,
+            patience=options.patience,
+            verbose=verbose,
+        )
+
+    def _epoch(self, epoch: int) -> list[Rows]:
+        """List the batches of an epoch; their sub-expressions are drawn by the same generator."""
+        self._generator = np.random.default_rng([self._options.seed, epoch])
+        return self._batches(self._generator.permutation(self._trained))
+
+    def _validate(self, _mean: float) -> Validation:
+        """Measure the mean loss of the held-out formulas, always with the same sub-expressions."""
+        generator, batches = np.random.default_rng([self._options.seed, 0]), self._batches(self._held_out)
+        losses = [self._loss(rows, generator).item() for rows in batches]
+        loss = float(np.average(losses, weights=list(map(len, batches))))
+        return Validation(loss, loss, loss, math.nan, self._options.temperature)  # a formula has no document vector
+
+    def _loss(self, rows: Rows, generator: np.random.Generator) -> torch.Tensor:
+        pairings = PAIRINGS[self._options.condition]
+        blocks: dict[GraphName, Block] = {}
+        for name in sorted({name for pairing in pairings for name in pairing}):
+            kind = TREE_OF[name]
+            drawn = self._parts[kind].draw(rows, generator) if name.endswith("-sub") else self._graphs[kind].take(rows)
+            vectors = self._network[kind](drawn)
+            blocks[name] = Block(vectors, torch.from_numpy(drawn.offsets).to(vectors.device))
+        return contrast(blocks, pairings, self._options.temperature, self._options.positive_in_sum)
+
+    def _batches(self, rows: Rows) -> list[Rows]:
+        """Cut formulas into batches of different graphs, at least two formulas each."""
+        batches, size = [], self._options.batch_size
+        for start in range(0, len(rows), size):
+            batch = rows[start : start + size]
+            for column in range(self._numbers.shape[1]):
+                _, first = np.unique(self._numbers[batch, column], return_index=True)
+                batch = batch[np.sort(first)]  # without formulas that share a graph with an earlier one
+            if len(batch) > 1:
+                batches.append(batch)
+        return batches
+
 
 FORMAT_VERSION = 1
 DESCRIPTION = "in_out.json"
 
-Vectors = npt.NDArray[np.float32]
+RowVectors = npt.NDArray[np.float32]
 _NODE_BUDGET = 16_384
-
-
-@runtime_checkable
-class TreeCollection(Protocol):
-    """The trees of many formulas, such as :class:`~mathamr_systems.FormulaTrees`."""
-
-    def packed(self, kind: Packed) -> PackedTrees:
-        """Return the trees of one kind, of each distinct formula."""
 
 
 class InOut(SavedModel):
@@ -89,7 +220,7 @@ class InOut(SavedModel):
         self._folder: Path | None = None
 
     @classmethod
-    def new(cls, formulas: TreeCollection | Iterable[FormulaPair], options: InOutOptions | None = None) -> InOut:
+    def new(cls, formulas: FormulaTrees | Iterable[FormulaPair], options: InOutOptions | None = None) -> InOut:
         """Make a model that is not trained, with the labels of formulas.
 
         Args:
@@ -149,7 +280,7 @@ class InOut(SavedModel):
 
     def fit(
         self,
-        formulas: TreeCollection | Iterable[FormulaPair],
+        formulas: FormulaTrees | Iterable[FormulaPair],
         *,
         checkpoint: str | Path | None = None,
         fresh: bool = False,
@@ -205,7 +336,7 @@ class InOut(SavedModel):
         distinct: bool = True,
         device: str | None = None,
         verbose: bool = False,
-    ) -> list[Vectors]:
+    ) -> list[RowVectors]:
         """Encode formulas: a vector for each node.
 
         Args:
@@ -229,14 +360,14 @@ class InOut(SavedModel):
         graphs = FormulaGraphs.of_trees(packed, self._labels[kind])
         sizes = np.diff(graphs.offsets).tolist()
         encoder = self._network[kind].to(choose_device(device))
-        found = [np.empty((0, self.options.width), np.float32)] * len(graphs)
+        encoded = [np.empty((0, self.options.width), np.float32)] * len(graphs)
         for members in progress(batches_by_size(sizes, _NODE_BUDGET), "encoding", "batches", verbose=verbose):
             batch = graphs.take(np.array(members))
             rows = encoder(batch).cpu().numpy()  # [n, d]
             for i, part in zip(members, np.split(rows, batch.offsets[1:-1]), strict=True):
-                found[i] = _distinct(part) if distinct else part.copy()
+                encoded[i] = _distinct(part) if distinct else part.copy()
         encoder.cpu()
-        return found
+        return encoded
 
     @cached_property
     def identity(self) -> str:
@@ -249,8 +380,8 @@ class InOut(SavedModel):
         return {name: tensor.detach().cpu() for name, tensor in self._network.state_dict().items()}
 
 
-def _packed(formulas: TreeCollection | Iterable[FormulaPair]) -> dict[Packed, PackedTrees]:
-    if isinstance(formulas, TreeCollection):
+def _packed(formulas: FormulaTrees | Iterable[FormulaPair]) -> dict[Packed, PackedTrees]:
+    if isinstance(formulas, FormulaTrees):
         return {kind: formulas.packed(kind) for kind in get_args(Packed)}
     pairs = list(formulas)
     return {
@@ -259,7 +390,7 @@ def _packed(formulas: TreeCollection | Iterable[FormulaPair]) -> dict[Packed, Pa
     }
 
 
-def _distinct(rows: Vectors) -> Vectors:
+def _distinct(rows: RowVectors) -> RowVectors:
     first: dict[bytes, int] = {}
     for number, row in enumerate(rows):
         first.setdefault(row.tobytes(), number)
@@ -267,12 +398,12 @@ def _distinct(rows: Vectors) -> Vectors:
 
 
 def train_in_out(
-    formulas: TreeCollection, output: Path, options: InOutOptions, *, fresh: bool = False, verbose: bool = False
+    formulas: FormulaTrees, output: Path, options: InOutOptions, *, fresh: bool = False, verbose: bool = False
 ) -> InOut:
     """Train an In+Out model on formulas and save it.
 
     Args:
-        formulas: the trees, such as :class:`~mathamr_systems.FormulaTrees`.
+        formulas: the trees.
         output: the new model. ``<output>.training`` keeps the training state until the model is saved;
             ``<output>.history.csv`` remains.
         options: of the model.

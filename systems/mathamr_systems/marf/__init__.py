@@ -2,15 +2,15 @@
 
 ::
 
-    context       options, how a post is read, the frozen language model            network   the trained part
+    network       options, how a post is read, the frozen language model, the trained part
     training      pairs of formulas, then pairs of posts                            model     `MaRF`: all of this
     index         `MaRFIndex`: every view of every document; ranks by the mean over views
 """
 
 from __future__ import annotations
 
-from .context import MaRFConfig as MaRFConfig
 from .index import MaRFIndex as MaRFIndex
 from .model import PRESETS as PRESETS
 from .model import MaRF as MaRF
+from .network import MaRFConfig as MaRFConfig
 from .training import MaRFTraining as MaRFTraining

@@ -42,9 +42,8 @@ from pyterrier_mathamr.index.search.maxsim import best_of, exact_scores, float32
 from pyterrier_mathamr.index.transformers import IndexRetriever, IndexTransformer, MaxSimScorer
 from pyterrier_mathamr.store import Mode, UnknownIdError, ranges
 
-from .context import Formula
 from .model import FORMULAS, MaRF, view_parts, view_scores
-from .network import View
+from .network import Symbols, TokenView
 
 MOST_ROWS = 15_000_000
 """Rows that a retriever scans for each query, such as 20,000 documents with six views of 128 tokens have."""
@@ -212,7 +211,7 @@ class MaRFPartsScorer(IndexTransformer):
             check_model(snapshot.path, self.model.name, str(name))
         return snapshot
 
-    def _views(self, snapshot: MaRFSnapshot, numbers: Numbers) -> tuple[list[list[View]], list[list[Formula]]]:
+    def _views(self, snapshot: MaRFSnapshot, numbers: Numbers) -> tuple[list[list[TokenView]], list[list[Symbols]]]:
         """Compute the views of some documents, and name their formulas."""
         rows, offsets = snapshot.rows(numbers)
         contexts = [rows[start:end] for start, end in pairwise(offsets.tolist())]
@@ -329,8 +328,8 @@ class MaRFSnapshot(FolderSnapshot):
 
     def texts(self, name: str, numbers: Numbers) -> list[str]:
         """Return one text of each document, such as its ``docno``."""
-        found = super().texts(name, numbers)
-        return [view.rpartition("#")[0] for view in found] if name == "docno" else found
+        names = super().texts(name, numbers)
+        return [view.rpartition("#")[0] for view in names] if name == "docno" else names
 
     def view_names(self, views: Numbers) -> list[str]:
         """Return the name ``docno#k`` of each view."""
@@ -352,8 +351,8 @@ class MaRFSnapshot(FolderSnapshot):
 
     def formulas(self, views: Numbers) -> list[str]:
         """Return the formula of each view as math tokens, or empty."""
-        found = (stored_formula_ids(text, self.path) for text in self.texts("formula_ids", views))
-        return [ids[0] if ids else "" for ids in found]
+        stored = (stored_formula_ids(text, self.path) for text in self.texts("formula_ids", views))
+        return [ids[0] if ids else "" for ids in stored]
 
     def select(self, queries: QueryBatch, k: int, field: Field, how: How) -> list[Hits]:
         """Find the best ``k`` documents: candidates by a scan of all views whose error is known, then exact scores."""
@@ -382,7 +381,10 @@ class MaRFSnapshot(FolderSnapshot):
 
     def score(self, queries: QueryBatch, numbers: Sequence[Numbers], field: Field = "all") -> list[ExactScores]:
         """Score some documents of each query by the mean over all of their views: float64 for each."""
-        return [document_scores(self, query, own) for query, own in zip(queries.of_size(1), numbers, strict=True)]
+        return [
+            document_scores(self, query, documents)
+            for query, documents in zip(queries.of_size(1), numbers, strict=True)
+        ]
 
 
 class MaRFIndex(IndexArtifact):
@@ -423,8 +425,8 @@ class MaRFIndex(IndexArtifact):
 
     def snapshot(self) -> MaRFSnapshot:
         """Return the current state of the index."""
-        found: MaRFSnapshot = super().snapshot()  # type: ignore[assignment]
-        return found
+        snapshot: MaRFSnapshot = super().snapshot()  # type: ignore[assignment]
+        return snapshot
 
     def more_counts(self) -> list[str]:
         """List the number of views, of their vectors with their width, and the model."""
@@ -433,8 +435,8 @@ class MaRFIndex(IndexArtifact):
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Retrieve for queries, score rankings; by the columns of ``inp``."""
         system = self.scorer() if "docno" in inp.columns else self.retriever()
-        found: pd.DataFrame = system(inp)
-        return found
+        ranking: pd.DataFrame = system(inp)
+        return ranking
 
     def search(  # type: ignore[override]
         self, query: str, qid: str = "1", sort: bool = True, *, model: MaRF, num_results: int = 1000
@@ -449,8 +451,8 @@ class MaRFIndex(IndexArtifact):
             num_results: results at most.
         """
         asked = pd.DataFrame({"qid": [qid], "query": [query]})
-        found: pd.DataFrame = self.retriever(num_results=num_results)(model.query_encoder()(asked))
-        return without_query_rows(found)
+        ranking: pd.DataFrame = self.retriever(num_results=num_results)(model.query_encoder()(asked))
+        return without_query_rows(ranking)
 
     def delete(self, ids: Iterable[str]) -> None:
         """Remove documents with all their views, in one step.
@@ -469,8 +471,8 @@ class MaRFIndex(IndexArtifact):
         """
         model = self.model
         entries = self.entries(verbose=verbose)
-        for docno, of in groupby(entries, key=lambda entry: entry.docno.rpartition("#")[0]):
-            views = sorted(of, key=lambda entry: int(entry.docno.rpartition("#")[2]))
+        for docno, group in groupby(entries, key=lambda entry: entry.docno.rpartition("#")[0]):
+            views = sorted(group, key=lambda entry: int(entry.docno.rpartition("#")[2]))
             formulas = [(stored_formula_ids(entry.texts[1], self.path) or [""])[0] for entry in views]
             known = {} if model is None else {"doc_model": model}
             yield {"docno": docno, "doc_views": [entry.rows for entry in views], "doc_formulas": formulas, **known}

@@ -48,8 +48,21 @@ from pyterrier_mathamr.model.transformers import Columns, DocEncoder
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import new_folder, signed
 
-from .context import UNKNOWN, ContextEncoder, Formula, FormulaTokens, MaRFConfig, MaRFPost, formula_tokens
-from .network import MaRFNetwork, View, formula_rows, fused_rows, padded, set_maps
+from .network import (
+    UNKNOWN,
+    ContextEncoder,
+    FormulaTokens,
+    MaRFConfig,
+    MaRFNetwork,
+    MaRFPost,
+    Symbols,
+    TokenView,
+    formula_rows,
+    formula_tokens,
+    fused_rows,
+    padded,
+    set_maps,
+)
 from .training import MaRFRun, MaRFStep, MaRFTraining
 
 Preset = Literal["published", "mini"]
@@ -255,12 +268,7 @@ class MaRF(TokenModel):
         return DocEncoder(self, batch_size=batch_size, verbose=verbose, **options)
 
     def post_rows(
-        self,
-        *,
-        device: str | None = None,
-        precision: Precision = "auto",
-        verbose: bool = False,
-        store: Store = "views",
+        self, *, device: str | None = None, precision: Precision = "auto", verbose: bool = False, store: Store = "views"
     ) -> MaRFPosts:
         """Return how the transformers encode the posts of a frame with this model.
 
@@ -342,7 +350,7 @@ class MaRF(TokenModel):
         device: str | None = None,
         precision: Precision = "auto",
         verbose: bool = False,
-    ) -> list[list[View]]:
+    ) -> list[list[TokenView]]:
         """Encode posts: a view for each chosen formula, or a view of only the context for a post without formulas.
 
         Args:
@@ -358,25 +366,26 @@ class MaRF(TokenModel):
         """
         options: dict[str, Any] = {"device": device, "precision": precision}
         chosen = [
-            self.chosen(of, name, query) for of, name in zip(readings, names or [""] * len(readings), strict=True)
+            self.chosen(reading, name, query)
+            for reading, name in zip(readings, names or [""] * len(readings), strict=True)
         ]
         if not self.config.context:
             chosen = [some or (() if query else (UNKNOWN,)) for some in chosen]
             of_formulas = self.formula_rows({one for some in chosen for one in some}, **options)
             unit = {one: F.normalize(rows, dim=1).numpy() for one, rows in of_formulas.items()}
             return [[unit[one] for one in some] or [np.empty((0, self.dimensions), np.float32)] for some in chosen]
-        contexts = self.context.encode([of.text for of in readings], query=query, verbose=verbose, **options)
+        contexts = self.context.encode([reading.text for reading in readings], query=query, verbose=verbose, **options)
         return self.fuse(contexts, chosen, verbose=verbose, **options)
 
     def fuse(
         self,
-        contexts: Sequence[View],
-        chosen: Sequence[Sequence[Formula]],
+        contexts: Sequence[TokenView],
+        chosen: Sequence[Sequence[Symbols]],
         *,
         device: str | None = None,
         precision: Precision = "auto",
         verbose: bool = False,
-    ) -> list[list[View]]:
+    ) -> list[list[TokenView]]:
         """Fuse the context rows of each post with each of its formulas; see :meth:`encode`.
 
         Args:
@@ -388,25 +397,25 @@ class MaRF(TokenModel):
         """
         options: dict[str, Any] = {"device": device, "precision": precision}
         of_formulas = self.formula_rows({one for some in chosen for one in some}, **options)
-        tasks: list[tuple[int, Formula | None]] = []
+        tasks: list[tuple[int, Symbols | None]] = []
         for place, some in enumerate(chosen):
             tasks += [(place, one) for one in some] or [(place, None)]
-        found: list[list[View]] = [[] for _ in contexts]
+        views: list[list[TokenView]] = [[] for _ in contexts]
         fusible = [(contexts[place], of_formulas[one] if one else None) for place, one in tasks]
         made = fused_rows(self._network, fusible, self.config.keys, verbose=verbose, **options)
         for (place, _), view in zip(tasks, made, strict=True):
-            found[place].append(view)
-        return found
+            views[place].append(view)
+        return views
 
-    def formula_batch(self, formulas: Sequence[Formula], device: torch.device) -> tuple[Tensor, Tensor]:
+    def formula_batch(self, formulas: Sequence[Symbols], device: torch.device) -> tuple[Tensor, Tensor]:
         """Encode ``formulas`` on ``device`` to train: float ``[b, m, f]``, and the mask of padding, bool ``[b, m]``."""
         ids = [torch.tensor(self.tokens.ids(one, self.config.formula_length)) for one in formulas]
         batch, missing = padded(ids, device)
         return self._network.formulas(batch, missing), missing
 
     def formula_rows(
-        self, formulas: Iterable[Formula], *, device: str | None = None, precision: Precision = "auto"
-    ) -> dict[Formula, Tensor]:
+        self, formulas: Iterable[Symbols], *, device: str | None = None, precision: Precision = "auto"
+    ) -> dict[Symbols, Tensor]:
         """Encode distinct formulas: float32 ``[m, f]`` each.
 
         Args:
@@ -417,7 +426,7 @@ class MaRF(TokenModel):
         encoder, length = self._network.formulas, self.config.formula_length
         return formula_rows(encoder, self.tokens, formulas, length, device=device, precision=precision)
 
-    def chosen(self, reading: MaRFPost, name: str, query: bool) -> tuple[Formula, ...]:
+    def chosen(self, reading: MaRFPost, name: str, query: bool) -> tuple[Symbols, ...]:
         """Choose the formulas that a post has views of, by the seed ``name``; none for a post without formulas.
 
         Args:
@@ -484,27 +493,30 @@ class MaRFPosts(TokenPosts):
         """Encode queries; one without text has no rows."""
         readings = self.model.readings([post for post in queries if post.text.strip()])
         encoded = iter(self.model.encode(readings, query=True, **self.options))
-        found: list[dict[str, Any]] = []
+        encoded_queries: list[dict[str, Any]] = []
         for post in queries:
             views = next(encoded) if post.text.strip() else [np.empty((0, self.model.dimensions), np.float32)]
             rows = np.concatenate(views)
-            found.append({"query_embs": rows, "query_model": self.model.name})
+            encoded_queries.append({"query_embs": rows, "query_model": self.model.name})
             if self._weighted:
-                found[-1]["query_weights"] = np.full(len(rows), 1 / len(views))
-        return found
+                encoded_queries[-1]["query_weights"] = np.full(len(rows), 1 / len(views))
+        return encoded_queries
 
     def documents(self, frame: pd.DataFrame, *, of_ranking: bool = False) -> Columns:
         """Encode documents, with the math tokens of the formula of each view."""
         names, posts = self.document_posts(frame, of_ranking)
         seeds = [str(name) if "docno" in frame.columns else "" for name in posts]
         readings, parts = self.model.readings(list(posts.values())), self.store == "parts"
-        chosen = [self.model.chosen(of, seed, False) for of, seed in zip(readings, seeds, strict=True)]
+        chosen = [self.model.chosen(reading, seed, False) for reading, seed in zip(readings, seeds, strict=True)]
         if parts:
-            made = [[own] for own in self.model.context.encode([of.text for of in readings], **self.options)]
+            made = [
+                [written]
+                for written in self.model.context.encode([reading.text for reading in readings], **self.options)
+            ]
         else:
             made = self.model.encode(readings, seeds, **self.options)
         texts = [[" ".join(one) for one in some] for some in chosen]
-        formulas = [[FORMULAS.join(own)] if parts else own or [""] for own in texts]
+        formulas = [[FORMULAS.join(written)] if parts else written or [""] for written in texts]
         places = {name: place for place, name in enumerate(posts)}
         return {
             "doc_views": [made[places[name]] for name in names],
@@ -524,7 +536,7 @@ class MaRFPosts(TokenPosts):
         return view_parts(label, view_scores(query, views), formulas)
 
 
-def view_scores(query: Mapping[str, Any], views: Sequence[View]) -> npt.NDArray[np.float64]:
+def view_scores(query: Mapping[str, Any], views: Sequence[TokenView]) -> npt.NDArray[np.float64]:
     """Score each view of a document against the columns of a query: float64 ``[views]``, of float32 precision."""
     offsets = np.cumsum([0, *map(len, views)], dtype=np.int64)
     return exact_maxsim(query["query_embs"], np.concatenate(views), offsets, query.get("query_weights"))

@@ -36,15 +36,14 @@ from pyterrier_mathamr.model.losses import info_nce, normalise
 from pyterrier_mathamr.model.pairs import Pair, PairAnswers
 from pyterrier_mathamr.posts import MathPost
 
-from .context import MIN_TOKENS, Formula
-from .network import padded
+from .network import MIN_TOKENS, Symbols, padded
 
 if TYPE_CHECKING:
     from .model import MaRF
 
 
 Item = TypeVar("Item")
-Loss = Literal["softmax", "ratio"]
+MaRFLoss = Literal["softmax", "ratio"]
 
 _TOKENS = 512  # of formulas of similar lengths, encoded together
 _LEAST = 1e-6
@@ -69,7 +68,7 @@ class MaRFTraining(Options):
         seed: of all random choices.
     """
 
-    loss: Loss = "softmax"
+    loss: MaRFLoss = "softmax"
     temperature: Positive = 0.05
     formula_epochs: Count = 3
     formula_steps: Count = 1_000_000
@@ -94,7 +93,7 @@ def ratio_loss(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
 class ScoreLoss(nn.Module):
     """The loss of a batch: softmax with a learned temperature, or the ratio."""
 
-    def __init__(self, loss: Loss, temperature: float) -> None:
+    def __init__(self, loss: MaRFLoss, temperature: float) -> None:
         super().__init__()
         self.loss = loss
         self.log_temperature = nn.Parameter(torch.tensor(math.log(temperature)))
@@ -161,7 +160,7 @@ class MaRFRun:
             kept, most = batches[:most], most - len(batches[:most])
             epochs.append([(of, [[draw.choice(long[pair[side]]) for pair in of] for side in (0, 1)]) for of in kept])
 
-        def scores(batch: tuple[list[Pair], list[list[Formula]]]) -> tuple[Tensor, list[Pair]]:
+        def scores(batch: tuple[list[Pair], list[list[Symbols]]]) -> tuple[Tensor, list[Pair]]:
             questions, answers = map(self._formula_rows, batch[1])
             return self._formula_scores(questions, answers), batch[0]
 
@@ -181,8 +180,8 @@ class MaRFRun:
             (questions, question_ends), (answers, answer_ends) = (
                 self._fused([pair[side] for pair in batch], side, number) for side in (0, 1)
             )
-            found = maxsim_matrix(questions, question_ends, answers, answer_ends)
-            return normalise(found, question_ends), batch
+            scores_of_pairs = maxsim_matrix(questions, question_ends, answers, answer_ends)
+            return normalise(scores_of_pairs, question_ends), batch
 
         parts = {"before": network.before, "fusion": network.fusion, "after": network.after}
         return self._train("fusion", parts, epochs, scores, options.rate)
@@ -225,15 +224,15 @@ class MaRFRun:
 
     def _epochs(self, pairs: Sequence[Pair], size: int, epochs: int, part: str) -> list[list[list[Pair]]]:
         """Shuffle pairs for each epoch, and cut them into batches of at least two."""
-        found = []
+        epochs_of_batches = []
         for epoch in range(epochs):
             mixed_up = list(pairs)
             random.Random(f"{self.options.seed} {part} {epoch}").shuffle(mixed_up)
             batches = [mixed_up[start : start + size] for start in range(0, len(mixed_up), size)]
-            found.append([batch for batch in batches if len(batch) > 1])
-        return found
+            epochs_of_batches.append([batch for batch in batches if len(batch) > 1])
+        return epochs_of_batches
 
-    def _formula_rows(self, formulas: Sequence[Formula]) -> tuple[Tensor, Tensor]:
+    def _formula_rows(self, formulas: Sequence[Symbols]) -> tuple[Tensor, Tensor]:
         """Encode formulas with gradient: rows end to end, float32 ``[r, f]``, and offsets."""
         marf = self.marf
         ids = [torch.tensor(marf.tokens.ids(one, marf.config.formula_length)) for one in formulas]
@@ -242,8 +241,8 @@ class MaRFRun:
             batch, missing = padded([ids[i] for i in members], self.device)
             with mixed(self.device):
                 encoded = self.network.formulas(batch, missing).float()
-            for i, of in zip(members, encoded, strict=True):
-                rows[i] = of[: len(ids[i])]
+            for i, padded_rows in zip(members, encoded, strict=True):
+                rows[i] = padded_rows[: len(ids[i])]
         lengths = torch.tensor([0, *map(len, ids)], device=self.device)
         return torch.cat(rows), lengths.cumsum(0)
 
@@ -275,7 +274,7 @@ class MaRFRun:
         lengths = (~absent).sum(dim=1)
         return rows[~absent].float(), F.pad(lengths.cumsum(0), (1, 0))
 
-    def _one_formula(self, name: str, query: bool, number: int) -> Formula | None:
+    def _one_formula(self, name: str, query: bool, number: int) -> Symbols | None:
         """Choose the longest formula of a query, or any of a document's views."""
         reading, config = self.readings[name], self.marf.config
         some = self.marf.chosen(reading, f"{name} {number}", query)
@@ -284,7 +283,7 @@ class MaRFRun:
         longest_alone = query and config.query_formulas == "longest"
         return some[0] if longest_alone else random.Random(f"{self.options.seed} {number} {name}").choice(some)
 
-    def _with_formulas(self, context: Tensor, chosen: Sequence[Formula | None]) -> Tensor:
+    def _with_formulas(self, context: Tensor, chosen: Sequence[Symbols | None]) -> Tensor:
         """Fuse the texts that have a formula; the others stay the context."""
         places = [place for place, one in enumerate(chosen) if one]
         if not places:

@@ -4,7 +4,7 @@
 
     trees ── word_vectors ──▶ sentences of symbol pairs, trained word vectors
                                          │
-    posts ── index ── vectors ──▶ five int8 vectors an expression ──▶ cosines, fused by rank
+    posts ── index ─────────────▶ five int8 vectors an expression ──▶ cosines, fused by rank
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ from pyterrier_mathamr.model.config import Count, Natural, Options
 from pyterrier_mathamr.sparse.texts import Arrays, read_texts, text_arrays
 from pyterrier_mathamr.store import Array, DamagedError
 
-Representation = Literal["slt", "opt", "slt_type", "opt_type"]
-REPRESENTATIONS: tuple[Representation, ...] = get_args(Representation)
+TreeForm = Literal["slt", "opt", "slt_type", "opt_type"]
+REPRESENTATIONS: tuple[TreeForm, ...] = get_args(TreeForm)
 
 Word = tuple[str, ...]
 """The tokens of a symbol pair; tokens of the path between its nodes begin with :data:`EDGE`."""
@@ -51,9 +51,9 @@ UNKNOWN = chr(0x10FFFF)
 """The character of a token without one; no n-gram with it was trained."""
 
 
-def sentences(pair: FormulaPair) -> dict[Representation, list[Word]]:
+def sentences(pair: FormulaPair) -> dict[TreeForm, list[Word]]:
     """Write a formula in each representation, without those whose tree it lacks."""
-    written: dict[Representation, list[Word]] = {}
+    written: dict[TreeForm, list[Word]] = {}
     if pair.slt is not None:
         written["slt"], written["slt_type"] = _words(pair.slt, digits=True)
     if pair.opt is not None:
@@ -62,12 +62,11 @@ def sentences(pair: FormulaPair) -> dict[Representation, list[Word]]:
 
 
 def _words(tree: FormulaTree, *, digits: bool) -> tuple[list[Word], list[Word]]:
-    """Return the words of a tree, and of its tree of types."""
     known: dict[str, tuple[Word, Word]] = {}
 
     def tokens(label: str) -> tuple[Word, Word]:
         if label not in known:
-            known[label] = (_tokens(label, digits=digits), _type_tokens(label))
+            known[label] = (_tokens(label, digits=digits), (label[:2] if label[1:2] == "!" else label,))
         return known[label]
 
     plain, types = [], []
@@ -85,10 +84,6 @@ def _tokens(label: str, *, digits: bool) -> Word:
         return (label,)
     kind, value = label[:2], label[2:].partition("!")[0]
     return (kind, *value) if digits and kind == "N!" else (kind, value)
-
-
-def _type_tokens(label: str) -> Word:
-    return (label[:2] if label[1:2] == "!" else label,)
 
 
 class Characters:
@@ -161,7 +156,7 @@ class FastTextOptions(Options):
         return cls(dimensions=100, epochs=10)
 
 
-Vector = npt.NDArray[np.float32]
+WordVector = npt.NDArray[np.float32]
 
 _OFFSET, _PRIME, _MASK = 2166136261, 16777619, 0xFFFFFFFF
 _REMEMBERED = 1 << 16
@@ -174,12 +169,12 @@ class WordVectors:
 
     tokens: Sequence[str]  # the tokens that have a character, ascending
     words: Sequence[str]  # spelled
-    vectors: Vector  # [v, d]
+    vectors: WordVector  # [v, d]
     buckets: npt.NDArray[np.int32]  # [r], ascending
     rows: npt.NDArray[np.float16]  # [r, d], of the buckets
     size: int  # all buckets
     ngrams: tuple[int, int]  # characters of the shortest and of the longest n-grams
-    _known: dict[Word, Vector] = field(default_factory=dict, repr=False)
+    _known: dict[Word, WordVector] = field(default_factory=dict, repr=False)
 
     @classmethod
     def empty(
@@ -224,7 +219,7 @@ class WordVectors:
     def _characters(self) -> Characters:
         return Characters(self.tokens)
 
-    def mean(self, sentence: Sequence[Word]) -> Vector:
+    def mean(self, sentence: Sequence[Word]) -> WordVector:
         """Compute the mean of the words of a sentence: float32 ``[d]``, zeros for none."""
         if not sentence:
             return np.zeros(self.vectors.shape[1], dtype=np.float32)
@@ -233,26 +228,26 @@ class WordVectors:
         for word in sentence:
             if word not in self._known:
                 self._known[word] = self.vector(self._characters.spell(word))
-        mean: Vector = np.mean([self._known[word] for word in sentence], axis=0, dtype=np.float32)
+        mean: WordVector = np.mean([self._known[word] for word in sentence], axis=0, dtype=np.float32)
         return mean
 
-    def vector(self, spelled: str) -> Vector:
+    def vector(self, spelled: str) -> WordVector:
         """Return the vector of a spelled word: float32 ``[d]``."""
         number = self._numbers.get(spelled)
         if number is not None:
-            own: Vector = self.vectors[number]
-            return own
+            known: WordVector = self.vectors[number]
+            return known
         buckets = np.array(ngram_buckets(spelled, *self.ngrams, self.size), dtype=np.int64)
         places = np.searchsorted(self.buckets, buckets)
         places = places[np.append(self.buckets, _NO_BUCKET - 1)[places] == buckets]
-        mean: Vector = self.rows[places].sum(axis=0, dtype=np.float32) / np.float32(max(1, len(buckets)))
+        mean: WordVector = self.rows[places].sum(axis=0, dtype=np.float32) / np.float32(max(1, len(buckets)))
         return mean
 
 
 def ngram_buckets(spelled: str, shortest: int, longest: int, size: int) -> list[int]:
     """Compute the bucket of each n-gram of a word; -1 for one with a token that has no character."""
     characters = [character.encode("utf-8") for character in f"<{spelled}>"]
-    unknown, found = UNKNOWN.encode("utf-8"), list[int]()
+    unknown, buckets = UNKNOWN.encode("utf-8"), list[int]()
     for start in range(len(characters)):
         state, known = _OFFSET, True
         for length, character in enumerate(characters[start : start + longest], 1):
@@ -260,8 +255,8 @@ def ngram_buckets(spelled: str, shortest: int, longest: int, size: int) -> list[
             for byte in character:  # as a signed one, which fastText has made part of its format
                 state = ((state ^ (byte if byte < 0x80 else byte | 0xFFFFFF00)) * _PRIME) & _MASK
             if length >= shortest:
-                found.append(state % size if known else _NO_BUCKET)
-    return found
+                buckets.append(state % size if known else _NO_BUCKET)
+    return buckets
 
 
 _NO_SIZE = 1 << 32
@@ -275,8 +270,8 @@ class WordCorpus:
         self._sentences: list[npt.NDArray[np.int32]] = []
 
     @classmethod
-    def of_formulas(cls, pairs: Iterable[FormulaPair]) -> dict[Representation, WordCorpus]:
-        corpora: dict[Representation, WordCorpus] = {name: cls() for name in REPRESENTATIONS}
+    def of_formulas(cls, pairs: Iterable[FormulaPair]) -> dict[TreeForm, WordCorpus]:
+        corpora: dict[TreeForm, WordCorpus] = {name: cls() for name in REPRESENTATIONS}
         for pair in pairs:
             for name, sentence in sentences(pair).items():
                 corpora[name].add(sentence)

@@ -139,7 +139,8 @@ def record_of(row: object, number: int) -> ThreadRecord:
         comments=_number(get, "comment_count", where),
         tags=tags_of(get("tags")),
     )
-    return ThreadRecord(post, _text(get, "title", where), _first_text(get, ("body", "html", "text"), where))
+    body = next((text for name in ("body", "html", "text") if (text := _text(get, name, where))), "")
+    return ThreadRecord(post, _text(get, "title", where), body)
 
 
 def _unusable(post: str, reason: str) -> SystemsError:
@@ -150,10 +151,6 @@ def _unusable(post: str, reason: str) -> SystemsError:
 def _other_id(get: _Get, name: str, where: str) -> str:
     value = get(name)
     return "" if is_missing(value) or value == "" else valid_id(value, where, name)
-
-
-def _first_text(get: _Get, names: Sequence[str], where: str) -> str:
-    return next((text for name in names if (text := _text(get, name, where))), "")
 
 
 def _text(get: _Get, name: str, where: str) -> str:
@@ -179,7 +176,6 @@ def _number(get: _Get, name: str, where: str) -> int | None:
 
 
 def post_row(post: ThreadPost) -> tuple[Any, ...]:
-    """Return the values of a post's row."""
     question = post.question_id if post.kind == "answer" else ""
     ids = (sqlite_id(name) if name else None for name in (question, post.accepted_id))
     tags = " ".join(post.tags).encode("utf-8", "surrogatepass") or None
@@ -187,7 +183,6 @@ def post_row(post: ThreadPost) -> tuple[Any, ...]:
 
 
 def pack_text(record: ThreadRecord) -> bytes:
-    """Compress title and body."""
     text = json.dumps([record.title, record.body], ensure_ascii=False)
     return zlib.compress(text.encode("utf-8", "surrogatepass"), 1)
 
@@ -200,31 +195,31 @@ class ThreadFile(SqliteFile):
     def posts(self, ids: Iterable[DocNo]) -> dict[DocNo, ThreadPost]:
         """Look up posts, in the order of ``ids``."""
         wanted = dict.fromkeys(ids)
-        found = {post.id: post for post in self._posts(f"SELECT {_COLUMNS} FROM post WHERE id IN ({{}})", wanted)}
-        return {name: found[name] for name in wanted if name in found}
+        by_id = {post.id: post for post in self._posts(f"SELECT {_COLUMNS} FROM post WHERE id IN ({{}})", wanted)}
+        return {name: by_id[name] for name in wanted if name in by_id}
 
     def answers(self, questions: Iterable[DocNo]) -> dict[DocNo, list[ThreadPost]]:
         """Look up the answers of questions, by docno."""
         query = f"SELECT {_COLUMNS} FROM post WHERE kind = 2 AND question IN ({{}})"
-        found: dict[DocNo, list[ThreadPost]] = {}
+        answers: dict[DocNo, list[ThreadPost]] = {}
         for post in sorted(self._posts(query, dict.fromkeys(questions)), key=lambda post: post.id):
-            found.setdefault(post.question_id, []).append(post)
-        return found
+            answers.setdefault(post.question_id, []).append(post)
+        return answers
 
     def texts(self, ids: Iterable[DocNo]) -> dict[DocNo, tuple[str, str]]:
         """Look up title and body."""
         query = "SELECT id, record FROM post JOIN text USING (number) WHERE id IN ({})"
-        found: dict[DocNo, tuple[str, str]] = {}
+        texts: dict[DocNo, tuple[str, str]] = {}
         for batch in in_batches(dict.fromkeys(ids)):
             for name, record in self.query(query, [sqlite_id(id) for id in batch]):
                 try:
                     title, body = parse_json(decompressed(record))
                     if not isinstance(title, str) or not isinstance(body, str):
                         raise ValueError("no texts")
-                    found[id_text(name)] = (title, body)
+                    texts[id_text(name)] = (title, body)
                 except (zlib.error, ValueError, TypeError) as error:
                     raise self._damaged(name) from error
-        return found
+        return texts
 
     def all_posts(self) -> Iterator[ThreadPost]:
         """Read all posts in the order they were stored."""
@@ -404,8 +399,8 @@ def _refuse_known(job: Job, connection: sqlite3.Connection, ids: list[str]) -> N
     known: list[str] = []
     for batch in in_batches(ids):
         marks = ",".join("?" * len(batch))
-        found = connection.execute(f"SELECT id FROM post WHERE id IN ({marks})", [sqlite_id(name) for name in batch])
-        known += [id_text(name) for (name,) in found]
+        stored = connection.execute(f"SELECT id FROM post WHERE id IN ({marks})", [sqlite_id(name) for name in batch])
+        known += [id_text(name) for (name,) in stored]
     seen: set[str] = set()
     known += [name for name in ids if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
     if known:
@@ -502,11 +497,11 @@ class ThreadStore(SqliteArtifact, pt.Indexer):  # type: ignore[misc]
         """
         return self._all(ids, self._file().texts(ids))
 
-    def _all(self, ids: Sequence[DocNo], found: Mapping[DocNo, T]) -> list[T]:
+    def _all(self, ids: Sequence[DocNo], by_id: Mapping[DocNo, T]) -> list[T]:
         """Return the data of each post; unknown posts are an error that names them."""
-        if unknown := [name for name in dict.fromkeys(ids) if name not in found]:
+        if unknown := [name for name in dict.fromkeys(ids) if name not in by_id]:
             raise UnknownIdError(self.path, unknown)
-        return [found[name] for name in ids]
+        return [by_id[name] for name in ids]
 
     def __contains__(self, id: object) -> bool:
         name = as_id(id)

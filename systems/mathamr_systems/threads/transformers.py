@@ -171,7 +171,9 @@ class BestAnswer(_OfThreads):
         questions = _threads_of(self.threads, _docnos(inp))
         best = self.threads.best_answers(questions)
         # an answer without a known thread represents itself
-        docnos = [best.get(of, "") if of else name for of, name in zip(questions, _docnos(inp), strict=True)]
+        docnos = [
+            best.get(question, "") if question else name for question, name in zip(questions, _docnos(inp), strict=True)
+        ]
         rows = inp[kept].assign(docno=docnos, question_docno=questions, score=inp["score"]).reset_index(drop=True)
         rows = rows[rows["docno"] != ""]
         rows = rows.sort_values("score", ascending=False, kind="stable").drop_duplicates(["qid", "docno"]).sort_index()
@@ -266,8 +268,8 @@ def _question_texts(threads: ThreadStore, docnos: list[str]) -> list[tuple[str, 
 def _in_front(row: dict[str, Any], question: tuple[str, str]) -> tuple[str, str]:
     """Return title and HTML of a document with its question."""
     title, body = question
-    own = row.get("title")
-    return title or ("" if is_missing(own) else str(own)), body + document_html(row)
+    own_title = row.get("title")
+    return title or ("" if is_missing(own_title) else str(own_title)), body + document_html(row)
 
 
 def tags_of(value: object) -> tuple[str, ...]:

@@ -1,10 +1,13 @@
-"""The language models of the two-step search: loaded, saved with a description for the search, trained and run."""
+"""The language models of the two-step search: loaded, saved with a description for the search, trained and run.
+
+`BiEncoder` gives one vector of unit length for each text, and the transformers that add it to frames.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice, pairwise
@@ -12,23 +15,31 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyterrier as pt
 import torch
 from torch import Tensor
 
 from mathamr_systems.language_models import find_checkpoint, linear_rate, mixed
 from pyterrier_mathamr._common.errors import MathAMRError, require
+from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.parameters import COUNT, FRACTION, Rule, between
 from pyterrier_mathamr._common.running.shared import shared
+from pyterrier_mathamr.explain import AskedError, Explanation, QueryRow
 from pyterrier_mathamr.model import ModelFileError
-from pyterrier_mathamr.model.batching import choose_device
+from pyterrier_mathamr.model.batching import batches_by_size, choose_device
 from pyterrier_mathamr.model.checkpoints import RunFolder
 from pyterrier_mathamr.model.config import Count, MaybeCount, Natural, Options
 from pyterrier_mathamr.model.loop import TrainingLoop, Validation
+from pyterrier_mathamr.model.pairs import Pair
 from pyterrier_mathamr.model.saving import sum_faults, sums_of
 from pyterrier_mathamr.model.text_encoder import check_encoder_folder, without_bars
+from pyterrier_mathamr.model.transformers import Columns, DocEncoder, PostRows, QueryEncoder, Side
+from pyterrier_mathamr.posts.topics import distinct_queries
 from pyterrier_mathamr.store.saved import FORMAT, UNREADABLE, described, field, read_saved, reason_of, write_saved
 
-Kind = Literal["cross", "bi"]
+EncoderKind = Literal["cross", "bi"]
 """An encoder that reads both texts at once and gives a number, or one that gives a vector for each text."""
 
 DESCRIPTION = "two_step.json"
@@ -37,7 +48,7 @@ TOKENS = Rule("an integer from 1 to 1,000,000", lambda value: COUNT.holds(value)
 """The most tokens that a model reads."""
 
 
-def load_network(name: str | Path, kind: Kind, max_length: int, device: str | None = None) -> Any:
+def load_network(name: str | Path, kind: EncoderKind, max_length: int, device: str | None = None) -> Any:
     """Load a language model; missing parts, such as the last layer of a cross-encoder, start at random."""
     library, folder = require("sentence_transformers", "answers"), find_checkpoint(name)
     check_encoder_folder(folder)
@@ -130,7 +141,7 @@ class TwoStepModel:
     OPTIONS: ClassVar[Mapping[str, Rule]]
     """The options of the constructor after ``network``, in order."""
 
-    kind: Kind = "bi"
+    kind: EncoderKind = "bi"
 
     DESCRIPTION = DESCRIPTION
     faults = staticmethod(two_step_faults)
@@ -191,8 +202,8 @@ class TwoStepModel:
 
         def numbered(epoch: int) -> list[tuple[int, B]]:
             nonlocal passed  # a resumed run draws the batches of earlier epochs, too
-            found, passed = next(islice(drawn, epoch - 1 - passed, None)), epoch
-            return list(enumerate(found, (epoch - 1) * len(found)))
+            next_batches, passed = next(islice(drawn, epoch - 1 - passed, None)), epoch
+            return list(enumerate(next_batches, (epoch - 1) * len(next_batches)))
 
         def rate(epoch: int, i: int, steps: int) -> float:
             total = options.epochs * steps
@@ -220,7 +231,7 @@ class TwoStepModel:
                 history = loop.train(folder, save_every).history
             finally:
                 network.requires_grad_(True)
-        return [Epoch(of.loss, None if validate is None else of.validation_loss) for of in history]
+        return [Epoch(record.loss, None if validate is None else record.validation_loss) for record in history]
 
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder, which may have an older one."""
@@ -263,8 +274,6 @@ def _quiet() -> Iterator[None]:
 _MARGIN, _SCALE = 0.5, 20.0
 _LOSSES = "sentence_transformers.sentence_transformer.losses"
 
-Pair = tuple[str, str]
-
 
 class QuestionBatch(NamedTuple):
     """Similar pairs, and pairs that are not similar."""
@@ -283,19 +292,19 @@ class InMixedPrecision(torch.nn.Module):
     def forward(self, features: dict[str, Any]) -> dict[str, Any]:
         """Add ``sentence_embedding``, float32 ``[n, d]``."""
         with mixed(self.network.device):
-            found: dict[str, Any] = self.network(features)
-        return {**found, "sentence_embedding": found["sentence_embedding"].float()}
+            encoded: dict[str, Any] = self.network(features)
+        return {**encoded, "sentence_embedding": encoded["sentence_embedding"].float()}
 
     def features(self, texts: Sequence[str]) -> dict[str, Any]:
         """Tokenize texts, on the device of the network."""
         device = self.network.device
-        found = self.network.preprocess(list(texts))
-        return {name: value.to(device) if isinstance(value, Tensor) else value for name, value in found.items()}
+        tokenized = self.network.preprocess(list(texts))
+        return {name: value.to(device) if isinstance(value, Tensor) else value for name, value in tokenized.items()}
 
     def vectors(self, texts: Sequence[str]) -> Tensor:
         """Encode texts: float32 ``[n, d]``, with gradient."""
-        found: Tensor = self(self.features(texts))["sentence_embedding"]
-        return found
+        vectors: Tensor = self(self.features(texts))["sentence_embedding"]
+        return vectors
 
 
 class PairLosses:
@@ -316,13 +325,13 @@ class PairLosses:
         if not any(batch):
             return torch.zeros(())
         labels = torch.tensor([1] * len(batch.similar) + [0] * len(batch.others), device=self.model.network.device)
-        found: Tensor = self._contrastive(self._columns([*batch.similar, *batch.others]), labels)
-        return found
+        loss: Tensor = self._contrastive(self._columns([*batch.similar, *batch.others]), labels)
+        return loss
 
     def ranking(self, pairs: Sequence[Pair]) -> Tensor:
         """Compute the ranking loss of similar pairs: the right texts of the others are the negatives of each."""
-        found: Tensor = self._ranking(self._columns(pairs), None)
-        return found
+        loss: Tensor = self._ranking(self._columns(pairs), None)
+        return loss
 
     def held_out(self, pairs: Sequence[Pair], batch_size: int) -> float:
         """Compute the mean ranking loss of batches of held-out pairs, without gradient."""
@@ -340,14 +349,14 @@ def random_batches(
     """Cut pairs into batches in random order, with a random right text of the others as a negative of each."""
     right = [pair[1] for pair in pairs]
     order = random.permutation(len(pairs)).tolist()
-    found = []
+    drawn_batches = []
     for start in range(0, len(order), batch_size):
         similar = [pairs[i] for i in order[start : start + batch_size]]
         drawn = [right[i] for i in random.integers(len(right), size=len(similar))]
         others = [(left, other) for (left, _), other in zip(similar, drawn, strict=True)]
         others = [(a, b) for a, b in others if a != b and (a, b) not in known and (b, a) not in known]
-        found.append(QuestionBatch(similar, others))
-    return found
+        drawn_batches.append(QuestionBatch(similar, others))
+    return drawn_batches
 
 
 def _trained(network: Any, layers: int | None) -> list[Tensor]:
@@ -364,3 +373,119 @@ def _trained(network: Any, layers: int | None) -> list[Tensor]:
         for name, parameter in network.named_parameters():
             parameter.requires_grad_(name not in frozen)
     return [parameter for parameter in network.parameters() if parameter.requires_grad]
+
+
+_BUDGET = 1_024  # tokens of a batch, padding included
+_AT_ONCE = 4_096  # texts whose tokens are in memory
+
+
+class BiEncoderRows(PostRows):
+    """Reads a text of each row of a frame, and encodes each distinct text to one vector, float32 ``[1, d]``."""
+
+    batch_size = 256
+
+    def __init__(self, model: BiEncoder, verbose: bool) -> None:
+        self.model, self.verbose = model, verbose
+        self.label = model.label  # type: ignore[misc]
+
+    def check(self, frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:
+        with pt.validate.any(frame, context=stage) as validation:
+            for name in self.model.text_columns(side):
+                validation.columns(includes=["docno" if side == "documents" else "qid", name])
+
+    def read_queries(self, frame: pd.DataFrame) -> dict[Any, str]:
+        topics = distinct_queries(frame)
+        return dict(zip(topics["qid"], self._texts(topics, "queries"), strict=True))
+
+    def key(self, queries: Sequence[str]) -> Hashable:
+        return self.model.identity(), tuple(queries)
+
+    def of_queries(self, queries: Sequence[str]) -> list[dict[str, Any]]:
+        """Encode queries; one without words has no row, float32 ``[0, d]``."""
+        identity = self.model.identity()
+        rows = [row[None][: int(np.any(row))] for row in self._encode(queries)]
+        return [{"query_embs": vector, "query_model": identity} for vector in rows]
+
+    def documents(self, frame: pd.DataFrame, *, of_ranking: bool = False) -> Columns:
+        """Encode documents; one without words is similar to none."""
+        rows = self._encode(self._texts(frame, "documents"))
+        return {"doc_embs": list(rows[:, None]), "doc_model": self.model.identity()}
+
+    def explain(self, query: QueryRow, docno: str | None) -> Explanation:
+        """Raise an error: a cosine of vectors has no parts."""
+        raise AskedError(self.label, "a cosine of vectors has no parts", "Explain the ranking of an index.")
+
+    def _texts(self, frame: pd.DataFrame, side: Side) -> list[str]:
+        return [self.model.row_text(row, side) for row in frame.to_dict("records")]
+
+    def _encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        return self.model.encode(list(distinct), verbose=self.verbose)[[distinct[text] for text in texts]]
+
+
+class BiEncoder(TwoStepModel):
+    """A ``SentenceTransformer`` that gives one vector of unit length for each text."""
+
+    label: ClassVar[str]
+    """Its name in drawings and progress bars."""
+
+    def text_columns(self, side: Side) -> Sequence[str]:
+        """List the text columns; a frame needs one of them."""
+        raise NotImplementedError
+
+    def row_text(self, row: Mapping[Any, Any], side: Side) -> str:
+        """Write the input of the model for a row."""
+        raise NotImplementedError
+
+    def encode(self, texts: Sequence[str], *, verbose: bool = False) -> npt.NDArray[np.float32]:
+        """Encode texts in batches of similar lengths, in bfloat16 where the processor multiplies in it.
+
+        Args:
+            texts: any number.
+            verbose: show progress.
+
+        Returns:
+            float32 ``[n, d]``, rows of unit length; zeros for a text without words.
+        """
+        network, model = self.network.eval(), InMixedPrecision(self.network)
+        vectors_of_texts = np.zeros((len(texts), network.get_embedding_dimension()), np.float32)
+        written = [i for i, text in enumerate(texts) if text.strip()]
+        if not written:
+            return vectors_of_texts
+        sizes = list[int]()
+        for start in range(0, len(written), _AT_ONCE):
+            some = [texts[i] for i in written[start : start + _AT_ONCE]]
+            tokens = network.tokenizer(some, truncation=True, max_length=network.max_seq_length)
+            sizes += map(len, tokens["input_ids"])
+        for members in progress(batches_by_size(sizes, _BUDGET), self.label, "batches", verbose=verbose):
+            places = [written[member] for member in members]
+            with torch.inference_mode():
+                vectors = model.vectors([texts[i] for i in places])
+            vectors_of_texts[places] = torch.nn.functional.normalize(vectors, dim=1).cpu().numpy()
+        return vectors_of_texts
+
+    def post_rows(self, *, device: str | None = None, verbose: bool = False) -> BiEncoderRows:
+        """Return how the transformers encode the texts of a frame with this model.
+
+        Args:
+            device: no effect: the model stays where it was loaded.
+            verbose: show progress.
+        """
+        return BiEncoderRows(self, verbose)
+
+    def query_encoder(self, *, verbose: bool = False) -> QueryEncoder:
+        """Return the transformer that adds ``query_embs``, float32 ``[1, d]``, and ``query_model`` to queries.
+
+        Args:
+            verbose: show progress.
+        """
+        return QueryEncoder(self, verbose=verbose)
+
+    def doc_encoder(self, *, batch_size: int | None = None, verbose: bool = False) -> DocEncoder:
+        """Return the transformer that adds ``doc_embs``, float32 ``[1, d]``, and ``doc_model`` to documents.
+
+        Args:
+            batch_size: documents that an indexing pipeline encodes together; by default 256.
+            verbose: show progress.
+        """
+        return DocEncoder(self, batch_size=batch_size, verbose=verbose)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from mathamr_systems.in_out.graphs import PAIRINGS, TREE_OF, Condition, GraphName
-from mathamr_systems.in_out.training import Block, contrast
+from mathamr_systems.in_out.model import Block, contrast
 
 TWO_NODES = Block(torch.eye(2, dtype=torch.float64), torch.tensor([0, 1, 2]))
 EQUAL_NODES = Block(torch.eye(2, dtype=torch.float64)[[0, 0]], torch.tensor([0, 1, 2]))

@@ -71,7 +71,7 @@ def test_training_lowers_the_loss_and_is_the_same_twice() -> None:
 
 
 def test_training_stops_early_with_the_best_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mathamr_systems.in_out import training
+    from mathamr_systems.in_out import model as training
 
     losses = iter([3.0, 2.0, 2.5, 2.0, 9.0])
     weights = []
@@ -87,7 +87,7 @@ def test_training_stops_early_with_the_best_weights(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_run_that_is_stopped_goes_on_to_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mathamr_systems.in_out import training
+    from mathamr_systems.in_out import model as training
 
     options = {"epochs": 4, "batch_size": 8, "learning_rate": 0.01, "held_out": 0.2}
     whole = model_of(**options)
@@ -130,7 +130,7 @@ def test_the_command_trains_a_model_and_leaves_its_history(tmp_path: Path) -> No
 
 def test_equal_graphs_are_never_in_one_batch() -> None:
     from mathamr_systems.in_out.graphs import FormulaGraphs
-    from mathamr_systems.in_out.training import FormulaTraining
+    from mathamr_systems.in_out.model import FormulaTraining
     from pyterrier_mathamr.formula.packed_trees import PackedTrees
 
     model = model_of(held_out=0.1)

@@ -8,13 +8,7 @@ import pytest
 
 from pyterrier_mathamr import GraphStore, MathAMR
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.arqmath import (
-    graphs_from_sources,
-    known_answers,
-    known_item_split,
-    linked_pairs,
-    mine_negatives,
-)
+from pyterrier_mathamr.arqmath import graphs_from_sources, known_answers, known_item_split, linked_pairs, mine_negatives
 
 TRAIN = [str(i) for i in range(100, 400) if known_item_split(str(i)) == "train"][:10]
 OTHER = next(str(i) for i in range(100, 400) if known_item_split(str(i)) == "test")

@@ -1,9 +1,15 @@
-"""QASim: how well an answer fits a question, by a language model that reads both; and its scorer."""
+"""QQSim, how similar two questions are, and QASim, how well an answer fits a question, by language models.
+
+::
+
+    raw        title, body       formulas as $latex$
+    mathamr    graph             its labels, linearized
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -18,28 +24,261 @@ from torch import Tensor
 from mathamr_systems.language_models import mixed
 from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import empty_output, first_values, ordered_by_score
+from pyterrier_mathamr._common.frames import empty_output, first_values, is_missing, ordered_by_score
 from pyterrier_mathamr._common.parameters import at_least, method, one_of
 from pyterrier_mathamr._common.running.resources import seeded
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
+from pyterrier_mathamr.graph import MathAMRGraph
+from pyterrier_mathamr.graph.structure import placeholder_number
 from pyterrier_mathamr.model.batching import batches_by_size
 from pyterrier_mathamr.model.errors import TrainingError
+from pyterrier_mathamr.model.pairs import Pair
+from pyterrier_mathamr.model.transformers import Side
+from pyterrier_mathamr.posts import MathPost, plain_text, post_from_any, post_from_html
+from pyterrier_mathamr.posts.reading import check_topic, is_blank, text_of
 from pyterrier_mathamr.posts.topics import TOPIC_FORMS, distinct_queries
 
 from .networks import (
+    BiEncoder,
+    EncoderKind,
     Epoch,
     FitOptions,
     InMixedPrecision,
-    Kind,
     PairLosses,
     QuestionBatch,
     TwoStepModel,
     load_network,
+    random_batches,
 )
-from .texts import Form, Row, answer_text, question_text
 
-Loss = Literal["bce", "bce+mnrl"]
+Order = Literal["role", "written"]
+
+_MATH = "math"
+_TREE, _OTHER_TREE = ":opt", ":slt"
+
+
+def linearise(graph: MathAMRGraph, *, order: Order = "role", math_word: bool = True, latex: bool = False) -> str:
+    """Write the labels of a graph depth first, without its edges.
+
+    Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), sections 4.4 and 5.3.2. A
+    node that is reached twice is written once; constants are written; the labels of operator trees lose their type
+    (``U!plus`` becomes ``plus``). Layout trees are left out.
+
+    Args:
+        graph: a graph built with ``formulas="opt"``.
+        order: of the children of a node. ``"role"``: by the name of their role without case, so that ``:op10`` comes
+            before ``:op2``, and equal roles in reverse writing order, as in the published strings; ``"written"``:
+            in writing order.
+        math_word: write the word ``math`` for each placeholder, before its tree, as the dissertation's example
+            does; the published strings do not.
+        latex: write the LaTeX of each formula instead of its operator tree.
+
+    Returns:
+        The labels, separated by spaces.
+
+    Raises:
+        ConfigError: the order is unknown.
+    """
+    one_of(*get_args(Order)).check("order", order)
+    amr, words = graph.amr, list[str]()
+    children: list[list[tuple[str, int]]] = [[] for _ in amr.labels]
+    for source, role, target in amr.edges:
+        children[source].append((role, target))
+    if order == "role":
+        for edges in children:
+            edges.reverse()
+            edges.sort(key=lambda edge: edge[0].lower())  # stable: of equal roles the last written stays first
+    seen, waiting = bytearray(len(amr.labels)), [(0, False)]
+    while waiting:  # no recursion: formulas may be thousands of symbols deep
+        node, in_tree = waiting.pop()
+        if seen[node]:
+            continue
+        seen[node] = True
+        label = amr.labels[node]
+        number = -1 if in_tree else placeholder_number(label)
+        is_formula = 0 <= number < graph.n_formulas
+        if is_formula:
+            words += [_MATH] * math_word
+            words += list(graph.latex[number : number + 1]) * latex
+        else:
+            words.append(label.partition("!")[2] or label if in_tree else label)
+        for role, child in reversed(children[node]):
+            if not (is_formula and (role == _OTHER_TREE or (latex and role == _TREE))):
+                waiting.append((child, in_tree or (is_formula and role == _TREE)))
+    return " ".join(word for word in words if word)
+
+
+TextForm = Literal["raw", "mathamr"]
+"""Texts with LaTeX between dollars, or linearized MathAMR graphs."""
+
+Excerpt = Literal["title", "head", "tail", "whole"]
+"""The part of a question to read: its title, the beginning or the end of its body, or title and body."""
+
+TopicRow = Mapping[Any, Any]
+
+
+def question_text(row: TopicRow, view: Excerpt, form: TextForm) -> str:
+    if form == "mathamr":
+        return _graph_text(row, "query_graph", "graph")
+    check_topic(row)
+    title, body = text_of(row, "title"), text_of(row, "html") or text_of(row, "body")
+    if not title.strip() and not body.strip():
+        return plain_text(post_from_any(text_of(row, "query")))
+    if view == "title":
+        return plain_text(post_from_any(title))
+    return plain_text(post_from_any(body, title if view == "whole" else ""))
+
+
+def answer_text(row: TopicRow, form: TextForm) -> str:
+    if form == "mathamr":
+        return _graph_text(row, "graph")
+    post = MathPost("", ())
+    if not is_blank(row.get("html")):
+        post = post_from_html(text_of(row, "html"))
+    elif not is_blank(row.get("text")):
+        post = post_from_any(text_of(row, "text"))
+    return plain_text(post)
+
+
+def _graph_text(row: TopicRow, *columns: str) -> str:
+    graph = next((row[name] for name in columns if not is_missing(row.get(name))), None)
+    return "" if graph is None or graph.is_empty else linearise(graph)
+
+
+_TEXTS = {"raw": ("title", "body", "html", "query"), "mathamr": ("query_graph", "graph")}
+
+
+_LENGTHS: dict[Excerpt, int] = {"title": 128, "head": 128, "tail": 128, "whole": 256}
+
+
+class QQSim(BiEncoder):
+    """A bi-encoder of questions: one vector of unit length for the title, or the head or tail of the body.
+
+    Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1. The
+    figure there shows a cross-encoder; but a million questions are ranked, and the losses are for bi-encoders, so this
+    is a bi-encoder, and the similarity is the cosine. Title, head and tail are three models, each initialized from the
+    model of :meth:`fit` on whole questions, and :class:`~pyterrier_mathamr.fusion.ModifiedRRF` fuses their rankings.
+
+    Args:
+        network: a ``SentenceTransformer``; :meth:`new` and :meth:`from_pretrained` load one.
+        view: the part of a question that it reads: ``title``, ``head`` or ``tail`` of the body, or ``whole``: both.
+        form: ``raw`` text with LaTeX, or linearized ``mathamr`` graphs.
+
+    Raises:
+        ConfigError: the view or the form is unknown.
+
+    Example::
+
+        titles = QQSim.new("all-MiniLM-L6-v2", view="title")
+        (titles.doc_encoder() >> index.indexer()).index([{"docno": "q1", "title": "Roots of $x^2$", "body": "How?"}])
+        pipeline = titles.query_encoder() >> index.single_vector()
+    """
+
+    label = "QQSim"
+    OPTIONS = {"view": one_of(*get_args(Excerpt)), "form": one_of(*get_args(TextForm))}  # noqa: RUF012
+    view: Excerpt
+    form: TextForm
+
+    def __init__(self, network: Any, view: Excerpt = "title", form: TextForm = "raw") -> None:
+        super().__init__(network, view=view, form=form)
+        network.tokenizer.truncation_side = "left" if view == "tail" else "right"
+
+    @classmethod
+    def new(
+        cls,
+        backbone: str | Path = "all-MiniLM-L6-v2",
+        view: Excerpt = "title",
+        form: TextForm = "raw",
+        *,
+        max_length: int | None = None,
+        device: str | None = None,
+    ) -> QQSim:
+        """Begin with a pretrained language model.
+
+        Args:
+            backbone: a folder, such as another model of questions, or a name. The paper's is the Sentence-BERT
+                ``hf:sentence-transformers/distilbert-base-nli-stsb-quora-ranking``.
+            view: the part of a question that it reads: ``title``, ``head`` or ``tail`` of the body, or ``whole``: both.
+            form: ``raw`` text with LaTeX, or linearized ``mathamr`` graphs.
+            max_length: tokens; ``None`` for 128, or 256 for whole questions (265 is printed).
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+
+        Raises:
+            ModelNotFoundError: there is no such model.
+        """
+        cls.OPTIONS["view"].check("view", view)
+        return cls(load_network(backbone, "bi", max_length or _LENGTHS[view], device), view, form)
+
+    def text_columns(self, side: Side) -> Sequence[str]:
+        """List the columns that the form is read from."""
+        return _TEXTS[self.form]
+
+    def row_text(self, row: TopicRow, side: Side) -> str:
+        """Return the text of a ``row``, which is a question on either ``side``; see :meth:`text`."""
+        return self.text(row)
+
+    def text(self, row: TopicRow) -> str:
+        """Write the input of the model for a question; see :func:`~.texts.question_text`."""
+        return question_text(row, self.view, self.form)
+
+    def fit(
+        self,
+        pairs: Sequence[Pair],
+        options: FitOptions | None = None,
+        *,
+        known: Collection[Pair] = (),
+        validation: Sequence[Pair] = (),
+        checkpoint: str | Path | None = None,
+        fresh: bool = False,
+        save_every: float = 600.0,
+        verbose: bool = False,
+    ) -> list[Epoch]:
+        """Train on pairs of similar questions, with as many random pairs as negatives.
+
+        The two losses alternate, a batch each: ``OnlineContrastiveLoss(margin=0.5)`` on the batch's pairs and its
+        negatives, and ``MultipleNegativesRankingLoss(scale=20)`` on the pairs. (The published formulas lack a
+        logarithm and the positive pair of the denominator, and have a_i for a_j.)
+
+        Args:
+            pairs: texts, as :meth:`text` writes them; pairs with an empty text are left out.
+            options: of the training; by default 20 epochs in batches of 64, as published.
+            known: further similar pairs, which are never negatives.
+            validation: held-out pairs; the best epoch by their ranking loss is kept.
+            checkpoint: a folder for the state of training, from which the same call resumes after an interruption.
+            fresh: discard a run that was interrupted at ``checkpoint``.
+            save_every: seconds after which the state is also saved within an epoch.
+            verbose: show progress.
+
+        Returns:
+            The losses of each epoch.
+
+        Raises:
+            TrainingError: there is no pair.
+            UnfinishedJobError: ``checkpoint`` has the state of another run.
+        """
+        options = options or FitOptions(epochs=20)
+        useful = [pair for pair in pairs if all(map(str.strip, pair))]
+        if not useful:
+            raise TrainingError("no pair of questions has two texts to train on")
+        losses = PairLosses(self.network)
+        batches = partial(random_batches, useful, {*pairs, *known}, options.batch_size)
+        held_out = [pair for pair in validation if all(map(str.strip, pair))]
+        validate = partial(losses.held_out, held_out, options.batch_size) if held_out else None
+        return self._train(
+            batches,
+            losses.of_batch,
+            validate,
+            options,
+            (useful, sorted({*pairs, *known}), held_out),
+            checkpoint=checkpoint,
+            fresh=fresh,
+            save_every=save_every,
+            verbose=verbose,
+        )
+
+
+QASimLoss = Literal["bce", "bce+mnrl"]
 
 _LOSSES = "sentence_transformers.cross_encoder.losses"
 _FITS = 1.0
@@ -90,14 +329,14 @@ def cross_logits(network: Any, pairs: Sequence[tuple[str, str]]) -> Tensor:
         for name, value in network.preprocess(list(pairs)).items()
     }
     with mixed(network.device):
-        found: Tensor = network(features)["scores"]
-    return found.float().view(-1)
+        logits: Tensor = network(features)["scores"]
+    return logits.float().view(-1)
 
 
 class CrossLosses:
     """Binary cross-entropy on targets and, in turn, a ranking loss on pairs that fit."""
 
-    def __init__(self, network: Any, loss: Loss) -> None:
+    def __init__(self, network: Any, loss: QASimLoss) -> None:
         library: Any = require(_LOSSES, "answers")
         self.network, self.loss = network, loss
         self._graded = library.BinaryCrossEntropyLoss(network)
@@ -108,11 +347,11 @@ class CrossLosses:
         with mixed(self.network.device):
             if self.loss == "bce+mnrl" and step % 2 and len(fitting) > 1:
                 self._ranking.num_negatives = min(_NEGATIVES, len(fitting) - 1)  # as many as the batch has
-                found: Tensor = self._ranking(_columns(fitting), None)
+                loss: Tensor = self._ranking(_columns(fitting), None)
             else:
                 targets = torch.tensor([example.target for example in batch], device=self.network.device)
-                found = self._graded(_columns(batch), targets)
-        return found.float()
+                loss = self._graded(_columns(batch), targets)
+        return loss.float()
 
     def held_out(self, examples: Sequence[Example], batch_size: int) -> float:
         """Compute the mean cross-entropy of held-out examples."""
@@ -139,12 +378,11 @@ class BiLosses:
         """Compute the mean contrastive loss of held-out batches."""
         starts = range(0, len(examples), batch_size)
         with torch.no_grad():
-            found = [self._losses.contrastive(_pairs(examples[start : start + batch_size])) for start in starts]
-        return float(np.mean([float(loss) for loss in found]))
+            losses = [self._losses.contrastive(_pairs(examples[start : start + batch_size])) for start in starts]
+        return float(np.mean([float(loss) for loss in losses]))
 
 
 def batches(examples: Sequence[Example], batch_size: int, random: np.random.Generator) -> list[list[Example]]:
-    """Cut examples into batches in a random order."""
     order = random.permutation(len(examples)).tolist()
     return [[examples[i] for i in order[start : start + batch_size]] for start in range(0, len(order), batch_size)]
 
@@ -245,18 +483,18 @@ class QASim(TwoStepModel):
         pipeline = questions >> threads.answers() >> threads.text_loader() >> qasim.scorer() >> TimesQQ()
     """
 
-    OPTIONS = {"kind": one_of(*get_args(Kind)), "form": one_of(*get_args(Form))}  # noqa: RUF012
-    form: Form
+    OPTIONS = {"kind": one_of(*get_args(EncoderKind)), "form": one_of(*get_args(TextForm))}  # noqa: RUF012
+    form: TextForm
 
-    def __init__(self, network: Any, kind: Kind = "cross", form: Form = "raw") -> None:
+    def __init__(self, network: Any, kind: EncoderKind = "cross", form: TextForm = "raw") -> None:
         super().__init__(network, kind=kind, form=form)
 
     @classmethod
     def new(
         cls,
         backbone: str | Path = "all-MiniLM-L6-v2",
-        kind: Kind = "cross",
-        form: Form = "raw",
+        kind: EncoderKind = "cross",
+        form: TextForm = "raw",
         *,
         max_length: int = 128,
         device: str | None = None,
@@ -280,11 +518,11 @@ class QASim(TwoStepModel):
         with seeded(seed):
             return cls(load_network(backbone, kind, max_length, device), kind, form)
 
-    def question(self, row: Row) -> str:
+    def question(self, row: TopicRow) -> str:
         """Write the input of the model for a question: title and body, or its linearized graph."""
         return question_text(row, "whole", self.form)
 
-    def answer(self, row: Row) -> str:
+    def answer(self, row: TopicRow) -> str:
         """Write the input of the model for an answer."""
         return answer_text(row, self.form)
 
@@ -293,7 +531,7 @@ class QASim(TwoStepModel):
         examples: Sequence[tuple[str, str, float]],
         options: FitOptions | None = None,
         *,
-        loss: Loss = "bce",
+        loss: QASimLoss = "bce",
         folds: int | None = 10,
         fold: int = 0,
         checkpoint: str | Path | None = None,
@@ -327,7 +565,7 @@ class QASim(TwoStepModel):
             ConfigError: an option is out of its range, or a target is not between 0 and 1.
             UnfinishedJobError: ``checkpoint`` has the state of another run.
         """
-        one_of(*get_args(Loss)).check("loss", loss)
+        one_of(*get_args(QASimLoss)).check("loss", loss)
         options = options or FitOptions(epochs=50)
         training, held_out = examples_of(examples, "examples", folds, fold)
         losses = BiLosses(self.network) if self.kind == "bi" else CrossLosses(self.network, loss)
@@ -369,5 +607,5 @@ class QASim(TwoStepModel):
         else:
             left, right = (InMixedPrecision(network).vectors([pair[side] for pair in pairs]) for side in (0, 1))
             scores = (1 + torch.nn.functional.cosine_similarity(left, right)) / 2
-        found: npt.NDArray[np.float64] = scores.double().cpu().numpy()
-        return found
+        scores_of_pairs: npt.NDArray[np.float64] = scores.double().cpu().numpy()
+        return scores_of_pairs

@@ -1,1 +1,0 @@
-"""Commands that ``mathamr`` has where the systems are installed, by entry points."""
