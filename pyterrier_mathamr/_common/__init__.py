@@ -1,8 +1,8 @@
-"""Helpers of all rooms; imports none of them.
+"""Helpers of all layers; imports none of them.
 
 ::
 
-    types                    names that several rooms share
+    types                    names that several layers share
     errors                   the base of all errors; optional packages, imported where they are used
       parameters             objects that are their parameters, with options that are checked when set
         frames               DataFrames: one row a query, columns of objects, empty results

@@ -7,7 +7,7 @@
     question ──ranking──▶ score ◀──────────────────────────────┤──▶ reader, search_engine   SearchEngine
           snippets, matches, filters, duplicates, citations ───┴──▶ page, mcp    `mathamr serve`, `mathamr mcp`
 
-Two fifths of this room are the page and the server for assistants, which must survive any input.
+Two fifths of this layer are the page and the server for assistants, which must survive any input.
 """
 
 import lazy_loader

@@ -9,7 +9,7 @@
     packed_trees: many trees in a few arrays
     matching:     sub-expressions, equal up to renaming or instances of a pattern; `located`: in LaTeX
 
-``tex/`` is a third of this room: the official trees are LaTeXML's, and no library for Python reads LaTeX as it does.
+``tex/`` is a third of this layer: the official trees are LaTeXML's, and no library for Python reads LaTeX as it does.
 """
 
 import lazy_loader

@@ -12,7 +12,7 @@
 
     sharded       several indexes searched as one, each in a process or on a node of a cluster (places)
 
-A third of this room is ``qdrant/`` and ``sharded``: the same rankings where one folder on one machine is not enough.
+A third of this layer is ``qdrant/`` and ``sharded``: the same rankings where one folder on one machine is not enough.
 """
 
 import lazy_loader

@@ -10,7 +10,7 @@ from pyterrier_mathamr.store import UnfinishedJobError
 
 
 class MathAMRIndexError(MathAMRError):
-    """Something is wrong with an index, a query or a part that is searched; the base of the room's errors."""
+    """Something is wrong with an index, a query or a part that is searched; the base of the layer's errors."""
 
 
 class EmbeddingError(MathAMRIndexError):

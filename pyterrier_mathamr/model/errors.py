@@ -8,7 +8,7 @@ from pyterrier_mathamr._common.errors import MathAMRError
 
 
 class ModelError(MathAMRError):
-    """The base of the model room's errors."""
+    """The base of the model layer's errors."""
 
 
 class ModelNotFoundError(ModelError):

@@ -14,7 +14,7 @@
     folders in BEIR's layout ──beir──▶ documents, queries, judgments
     documents ──passages──▶ passages that cut no formula
 
-Almost half of this room is the reading of files of notes: people write statements, numbers and labels in many ways.
+Almost half of this layer is the reading of files of notes: people write statements, numbers and labels in many ways.
 """
 
 import lazy_loader

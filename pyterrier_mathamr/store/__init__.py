@@ -1,4 +1,4 @@
-"""How every artifact of the package is stored; this room knows no mathematics.
+"""How every artifact of the package is stored; this layer knows no mathematics.
 
 ::
 

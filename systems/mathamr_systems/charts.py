@@ -13,11 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from pyterrier_mathamr._common.drawing import BETTER, WORSE, picture_path
-from pyterrier_mathamr._common.drawing import Picture as Picture
-from pyterrier_mathamr._common.errors import require
-from pyterrier_mathamr._common.running.shared import shared
-from pyterrier_mathamr.explain.errors import ExplainError
+from pyterrier_mathamr.explain import ExplainError
+from pyterrier_mathamr.extending import BETTER, WORSE, Picture, picture_path, require, shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,7 +49,7 @@ def save(drawing: Figure | Picture, path: str | Path) -> Path:
     """Write a picture or figure; the same one gives the same bytes.
 
     Args:
-        drawing: the result of a function of this room.
+        drawing: the result of a function of this distribution.
         path: the file, ``.svg``, ``.png`` or ``.pdf``; its folder is created if necessary.
 
     Returns:

@@ -20,9 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pyterrier_mathamr._common.feedback import counted
-from pyterrier_mathamr.cli.commands import release_at
-from pyterrier_mathamr.cli.options import FILE, FOLDER, NEW, drawn, quiet_option, values_of
+from pyterrier_mathamr.extending import FILE, FOLDER, NEW, counted, drawn, quiet_option, release_at, values_of
 
 if TYPE_CHECKING:
     import pandas as pd

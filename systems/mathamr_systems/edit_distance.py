@@ -20,14 +20,23 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.frames import ordered_by_score
-from pyterrier_mathamr._common.parameters import COUNT, FRACTION, Rule, one_of
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow
+from pyterrier_mathamr.extending import (
+    COUNT,
+    FRACTION,
+    ConfigError,
+    FormulaReranker,
+    Packed,
+    PackedTrees,
+    Rule,
+    asked_formula,
+    formula_trees,
+    one_of,
+    ordered_by_score,
+    query_trees,
+)
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree
-from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
 from pyterrier_mathamr.fusion import reciprocal_ranks
-from pyterrier_mathamr.sparse.expressions import FormulaReranker, asked_formula, formula_trees, query_trees
 from pyterrier_mathamr.store import Rows, ranges
 
 if TYPE_CHECKING:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr.extending import MathAMRError
 
 
 class SystemsError(MathAMRError):
-    """The base of the errors of this room (the plain name is one of Python's own)."""
+    """The base of the errors of this distribution (the plain name is one of Python's own)."""
 
 
 def nothing_judged(queries: int) -> SystemsError:

@@ -27,15 +27,23 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import documents, empty_output, ordered_by_score
-from pyterrier_mathamr._common.parameters import COUNT, FLAG, Rule, at_least, one_of
-from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explain import Explanation, Part, QueryRow, read_asked
+from pyterrier_mathamr.extending import (
+    COUNT,
+    FLAG,
+    ConfigError,
+    Rule,
+    Transformer,
+    at_least,
+    distinct_queries,
+    documents,
+    empty_output,
+    one_of,
+    ordered_by_score,
+    progress,
+)
 from pyterrier_mathamr.model import TextEncoder
 from pyterrier_mathamr.posts import MathPost, document_post, plain_text, post_from_html, query_post
-from pyterrier_mathamr.posts.topics import distinct_queries
 
 from .language_models import TEXT_COLUMNS, check_texts, text_row
 from .threads import ThreadStore

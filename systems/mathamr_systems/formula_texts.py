@@ -16,15 +16,21 @@ from typing import Any, ClassVar, Literal, get_args
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.feedback import reported_once
-from pyterrier_mathamr._common.frames import empty_output
-from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
-from pyterrier_mathamr._common.transformers import Leaf, Transformer
-from pyterrier_mathamr.arqmath.dump import SeenIds
-from pyterrier_mathamr.arqmath.measures import VisualIds, lookup
+from pyterrier_mathamr.extending import (
+    COUNT,
+    Leaf,
+    Rule,
+    SeenIds,
+    Transformer,
+    VisualIds,
+    document_or_empty,
+    empty_output,
+    lookup,
+    one_of,
+    reported_once,
+    text_of,
+)
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, PostFormula, placeholder, query_post, strip_delimiters
-from pyterrier_mathamr.posts.reading import text_of
-from pyterrier_mathamr.sparse.index import document_or_empty
 
 FormulaContext = Literal["formula", "post"]
 """The text of a formula: itself, or its post with every other formula masked."""

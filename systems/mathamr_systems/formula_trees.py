@@ -17,19 +17,23 @@ from typing import Self, get_args
 import numpy as np
 
 from mathamr_systems.edit_distance import EditDistanceReranker
-from pyterrier_mathamr._common.parameters import method
-from pyterrier_mathamr.formula import FormulaPair
-from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
-from pyterrier_mathamr.sparse.expressions import (
+from pyterrier_mathamr.extending import (
     BothTrees,
     CollectingBuilder,
     ExpressionIndex,
     ExpressionSnapshot,
+    Packed,
+    PackedTrees,
     Packing,
     combined_runs,
     expression_kind,
+    method,
+    read_names,
+    renumbered,
+    text_arrays,
+    text_fields,
 )
-from pyterrier_mathamr.sparse.texts import read_names, renumbered, text_arrays, text_fields
+from pyterrier_mathamr.formula import FormulaPair
 from pyterrier_mathamr.store import Array, DamagedError, Field, Rows, StoredPart, ranges
 
 _NODE_BYTES = 100  # of memory for a node of a tree that is not packed yet

@@ -16,17 +16,24 @@ import pandas as pd
 import pyterrier as pt
 import torch
 
-from pyterrier_mathamr._common.frames import is_missing
-from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, QueryRow, Reading, read_asked
-from pyterrier_mathamr.model.batching import has_bfloat16
-from pyterrier_mathamr.model.errors import ModelNotFoundError
-from pyterrier_mathamr.model.saving import HUB, SavedModel, fetched
-from pyterrier_mathamr.model.text_encoder import SAFE_FILES, local_model
-from pyterrier_mathamr.model.transformers import DocEncoder, PostRows, QueryEncoder, Side, TextScorer
+from pyterrier_mathamr.extending import (
+    HUB,
+    SAFE_FILES,
+    TOPIC_FORMS,
+    PostRows,
+    SavedModel,
+    Side,
+    distinct_queries,
+    document_or_empty,
+    fetched,
+    has_bfloat16,
+    is_missing,
+    local_model,
+    one_of,
+)
+from pyterrier_mathamr.model import DocEncoder, ModelNotFoundError, QueryEncoder, TextScorer
 from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, MathPost, query_post
-from pyterrier_mathamr.posts.topics import TOPIC_FORMS, distinct_queries
-from pyterrier_mathamr.sparse.index import document_or_empty
 
 Precision = Literal["auto", "float32", "bfloat16"]
 """The number type of a language model; ``auto`` is bfloat16 if the processor multiplies in it."""

@@ -20,11 +20,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from pyterrier_mathamr._common.errors import MathAMRWarning, require
-from pyterrier_mathamr._common.parameters import one_of
-from pyterrier_mathamr.formula.tex.converter import repair
+from pyterrier_mathamr.extending import NUMBER, SYMBOL_NAMES, TEXT, MathAMRWarning, lex_latex, one_of, repair, require
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, latex_of_unicode
-from pyterrier_mathamr.sparse.tokens import NUMBER, SYMBOL_NAMES, TEXT, lex_latex
 
 OPEN, CLOSE = "{", "}"
 """Tokens of the two ends of an argument."""

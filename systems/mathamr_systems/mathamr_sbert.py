@@ -33,16 +33,27 @@ from torch import Tensor
 
 from mathamr_systems.two_step.networks import BiEncoder, Epoch, FitOptions, InMixedPrecision, load_network
 from mathamr_systems.two_step.similarity import TARGETS, Example, batches, examples_of, linearise
-from pyterrier_mathamr._common.errors import require
-from pyterrier_mathamr._common.feedback import ignored_warnings, reported_once
-from pyterrier_mathamr._common.frames import empty_output, join_values
-from pyterrier_mathamr._common.parameters import COUNT, Rule, at_least, one_of
-from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.amr import AmrGraph, AmrParser
+from pyterrier_mathamr.extending import (
+    COUNT,
+    Leaf,
+    Rule,
+    Side,
+    Transformer,
+    at_least,
+    attach_formulas,
+    distinct_queries,
+    empty_output,
+    formula_trees,
+    ignored_warnings,
+    join_values,
+    one_of,
+    query_formula,
+    reported_once,
+    require,
+)
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
-from pyterrier_mathamr.graph.mathamr import attach_formulas
-from pyterrier_mathamr.model.transformers import Side
 from pyterrier_mathamr.posts import (
     DOCUMENT_COLUMNS,
     PLACEHOLDER,
@@ -54,8 +65,6 @@ from pyterrier_mathamr.posts import (
     query_post,
     strip_delimiters,
 )
-from pyterrier_mathamr.posts.topics import distinct_queries
-from pyterrier_mathamr.sparse.expressions import formula_trees, query_formula
 
 TextInput = Literal["opt", "amr+opt", "amr+latex", "text+latex", "text+opt"]
 """How a formula and its context are written; in the dissertation OPTText, AMRText w. OPTText (which is MathAMR),

@@ -25,10 +25,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 from lxml import etree
 
-from pyterrier_mathamr._common.parameters import ByPath
-from pyterrier_mathamr.arqmath.dump import SeenIds, open_binary, open_text, read_chunks
-from pyterrier_mathamr.arqmath.errors import ARQMathError, MissingFileError
-from pyterrier_mathamr.posts.mathml_latex import latex_of_mathml
+from pyterrier_mathamr.arqmath import ARQMathError, MissingFileError
+from pyterrier_mathamr.extending import ByPath, SeenIds, latex_of_mathml, open_binary, open_text, read_chunks
 
 _NAMES = {"topics": ("topics.xml", "topics.tsv"), "judgments": ("qrels", "qrels.txt"), "corpus": ("corpus.tsv",)}
 _ASK = "Ask the organizers of NTCIR-12 MathIR for the collection, and write the file as described for NTCIR12Folder."

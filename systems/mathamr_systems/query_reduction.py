@@ -23,13 +23,20 @@ from typing import Any, ClassVar
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.frames import empty_output, with_objects
-from pyterrier_mathamr._common.parameters import Rule, at_least
-from pyterrier_mathamr._common.transformers import Leaf, Transformer
+from pyterrier_mathamr.extending import (
+    TOPIC_FORMS,
+    BM25Snapshot,
+    Leaf,
+    Rule,
+    Transformer,
+    at_least,
+    distinct_queries,
+    empty_output,
+    lex_latex,
+    with_objects,
+)
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, plain_text
-from pyterrier_mathamr.posts.topics import TOPIC_FORMS, distinct_queries
-from pyterrier_mathamr.sparse.bm25 import BM25Index, BM25Snapshot
-from pyterrier_mathamr.sparse.tokens import lex_latex, word_tokens
+from pyterrier_mathamr.sparse import BM25Index, word_tokens
 
 KeyWeights = Mapping[str, Mapping[str, float]]
 

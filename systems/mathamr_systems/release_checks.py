@@ -13,13 +13,29 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
-from pyterrier_mathamr._common.feedback import progress, recorded_warnings
-from pyterrier_mathamr.arqmath.collection import ARQMathCollection
-from pyterrier_mathamr.arqmath.dump import SeenIds, count_rows, read_dump, read_links, read_pairs
-from pyterrier_mathamr.arqmath.errors import BadRowWarning, MissingFileError
-from pyterrier_mathamr.arqmath.release_files import DOCUMENT_COUNTS, Item, Judged, Task, inventory
-from pyterrier_mathamr.arqmath.topics import read_qrels, read_topics
+from pyterrier_mathamr.arqmath import (
+    ARQMathCollection,
+    BadRowWarning,
+    Item,
+    MissingFileError,
+    inventory,
+    read_dump,
+    read_pairs,
+    read_qrels,
+    read_topics,
+)
+from pyterrier_mathamr.extending import (
+    DOCUMENT_COUNTS,
+    Judged,
+    MathAMRError,
+    MathAMRWarning,
+    SeenIds,
+    Task,
+    count_rows,
+    progress,
+    read_links,
+    recorded_warnings,
+)
 from pyterrier_mathamr.formula import read_formula_table
 
 TABLE_4_3: Mapping[str, int] = {

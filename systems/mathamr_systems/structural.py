@@ -18,19 +18,25 @@ import numpy as np
 import pandas as pd
 
 from mathamr_systems.approach0 import ApproachZeroIndex, PathQuery, path_query, tree_paths
-from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import ranking_frame
-from pyterrier_mathamr._common.parameters import COUNT, FRACTION, Rule, between
-from pyterrier_mathamr._common.transformers import Leaf
-from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.explain import Explanation, Part, QueryRow, read_asked
+from pyterrier_mathamr.extending import (
+    COUNT,
+    FRACTION,
+    TOPIC_FORMS,
+    DocNo,
+    Leaf,
+    Rule,
+    SparseRetriever,
+    best_first,
+    between,
+    formula_trees,
+    progress,
+    ranking_frame,
+    warn_of_queries,
+)
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.posts import MathPost, PostFormula
-from pyterrier_mathamr.posts.topics import TOPIC_FORMS
-from pyterrier_mathamr.sparse.bm25 import BM25Index
-from pyterrier_mathamr.sparse.bm25_search import BM25Retriever
-from pyterrier_mathamr.sparse.expressions import formula_trees
-from pyterrier_mathamr.sparse.index import SparseRetriever, best_first, warn_of_queries
+from pyterrier_mathamr.sparse import BM25Index, BM25Retriever
 
 _LEAST_NODES = 3
 

@@ -24,14 +24,25 @@ import pyterrier as pt
 
 from mathamr_systems.errors import nothing_judged
 from mathamr_systems.formula_trees import FormulaTrees, TreePairs
-from pyterrier_mathamr._common.parameters import COUNT, FLAG, Rule
-from pyterrier_mathamr._common.transformers import Leaf
 from pyterrier_mathamr.explain import AskedError
+from pyterrier_mathamr.extending import (
+    COUNT,
+    FLAG,
+    ExpressionSnapshot,
+    FormulaRetriever,
+    Leaf,
+    Packed,
+    PackedTrees,
+    Rule,
+    ScoreTerm,
+    TangentSnapshot,
+    best_first,
+    dice,
+    pair_terms,
+    query_trees,
+)
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree
-from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
-from pyterrier_mathamr.sparse.expressions import ExpressionSnapshot, FormulaRetriever, ScoreTerm, query_trees
-from pyterrier_mathamr.sparse.index import best_first
-from pyterrier_mathamr.sparse.tangent import TangentIndex, TangentSnapshot, dice, pair_terms
+from pyterrier_mathamr.sparse import TangentIndex
 from pyterrier_mathamr.store import Rows
 
 Int32s = npt.NDArray[np.int32]

@@ -1,4 +1,4 @@
-"""Small graphs that the tests of this room share, written out in full."""
+"""Small graphs that the tests of this layer share, written out in full."""
 
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree

@@ -1,25 +1,27 @@
-"""Rules of the code: what a room may import, and who may change files in one step or settings of the process."""
+"""Rules of the code: what may import what, and who may change files in one step or settings of the process."""
 
 import ast
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import mathamr_systems
 import pyterrier_mathamr
+from pyterrier_mathamr import extending
 
 PACKAGE, SYSTEMS = Path(pyterrier_mathamr.__file__).parent, Path(mathamr_systems.__file__).parent
 ORDER = (
     *("_common", "store", "posts", "formula", "amr", "graph", "explain", "model", "index", "sparse", "fusion"),
     *("arqmath", "engine", "cli"),
 )
-"""A room imports only rooms before it, so that each can be read without those that come later."""
+"""A layer imports only layers before it, so that each can be read without those that come later."""
 
 
-def imported_rooms(file: Path) -> Iterator[tuple[int, str]]:
-    """Yield line and room of each import, also of those inside functions and for types only."""
+def imported_layers(file: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and layer of each import, also of those inside functions and for types only."""
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
         names = []
         if isinstance(node, ast.ImportFrom) and not node.level:
@@ -30,17 +32,40 @@ def imported_rooms(file: Path) -> Iterator[tuple[int, str]]:
         yield from ((node.lineno, name.split(".")[1]) for name in names if name.startswith("pyterrier_mathamr."))
 
 
-@pytest.mark.parametrize("room", ORDER)
-def test_a_room_imports_no_later_room(room: str) -> None:
+@pytest.mark.parametrize("layer", ORDER)
+def test_a_layer_imports_no_later_layer(layer: str) -> None:
     assert {file.parent.name for file in PACKAGE.glob("*/__init__.py")} - {"data", "pt_docs"} == set(ORDER)
-    later = ORDER[ORDER.index(room) + 1 :]
+    later = ORDER[ORDER.index(layer) + 1 :]
     found = [
         f"{file.relative_to(PACKAGE)}:{line} imports {other}"
-        for file in sorted((PACKAGE / room).rglob("*.py"))
-        for line, other in imported_rooms(file)
+        for file in sorted((PACKAGE / layer).rglob("*.py"))
+        for line, other in imported_layers(file)
         if other in later
     ]
     assert found == []
+
+
+def imports_of_the_core(file: Path) -> Iterator[tuple[int, str, str]]:
+    """Yield line, module and name of each import of the core."""
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "pyterrier_mathamr":
+            yield from ((node.lineno, str(node.module), alias.name) for alias in node.names)
+
+
+def test_systems_use_only_names_of_the_package_of_its_layers_and_those_for_systems() -> None:
+    public = {
+        "pyterrier_mathamr",
+        "pyterrier_mathamr.extending",
+        *(f"pyterrier_mathamr.{layer}" for layer in ORDER[1:]),
+    }
+    inner, used = [], set()
+    for file in sorted(SYSTEMS.rglob("*.py")):
+        for line, module, name in imports_of_the_core(file):
+            used.add(name)
+            if not (module in public and (name in dir(import_module(module)) or f"{module}.{name}" in public)):
+                inner.append(f"{file.relative_to(SYSTEMS)}:{line} imports {name} of {module}")
+    assert inner == []
+    assert set(extending.__all__) <= used
 
 
 SWAPS = re.compile(

@@ -24,7 +24,7 @@ import pyterrier_mathamr as mathamr
 
 PACKAGE, SYSTEMS = Path(mathamr.__file__).parent, Path(mathamr_systems.__file__).parent
 SAMPLE = PACKAGE / "data" / "sample"
-ROOMS = ["posts", "formula", "amr", "graph", "explain", "model", "index", "sparse", "fusion", "arqmath", "engine"]
+LAYERS = ["posts", "formula", "amr", "graph", "explain", "model", "index", "sparse", "fusion", "arqmath", "engine"]
 MODULES = {
     path: ".".join(path.relative_to(package.parent).with_suffix("").parts)
     for package in (PACKAGE, SYSTEMS)
@@ -51,10 +51,15 @@ def examples() -> Iterator[Any]:
 
 
 def public_name(name: str) -> Any:
-    """Look a name up in the package's face, then in each room's."""
-    for room in (mathamr, *(getattr(mathamr, room) for room in ROOMS), mathamr_systems, mathamr_systems.experiments):
-        if hasattr(room, name):
-            return getattr(room, name)
+    """Look a name up in the package's face, then in each layer's."""
+    for layer in (
+        mathamr,
+        *(getattr(mathamr, layer) for layer in LAYERS),
+        mathamr_systems,
+        mathamr_systems.experiments,
+    ):
+        if hasattr(layer, name):
+            return getattr(layer, name)
     return getattr(builtins, name)
 
 
@@ -136,12 +141,12 @@ def test_doctests(path: Path) -> None:
 
 
 def public_calls() -> Iterator[tuple[str, Any]]:
-    """Yield each function, class and method that a room exports, once, with its name."""
+    """Yield each function, class and method that a layer exports, once, with its name."""
     seen = set()
     for face in (*sorted(PACKAGE.rglob("__init__.pyi")), *sorted(SYSTEMS.rglob("__init__.pyi"))):
-        room = importlib.import_module(MODULES[face.with_suffix(".py")].removesuffix(".__init__"))
-        for name in room.__all__:
-            value = getattr(room, name)
+        layer = importlib.import_module(MODULES[face.with_suffix(".py")].removesuffix(".__init__"))
+        for name in layer.__all__:
+            value = getattr(layer, name)
             found = {name: value} if inspect.isroutine(value) else {}
             if inspect.isclass(value) and not issubclass(value, (BaseException, enum.Enum)):
                 found = {} if getattr(value, "_is_protocol", False) else {name: value}
@@ -151,7 +156,7 @@ def public_calls() -> Iterator[tuple[str, Any]]:
                 key = getattr(of, "__module__", None), getattr(of, "__qualname__", None)
                 if str(key[0]).startswith(("pyterrier_mathamr", "mathamr_systems")) and key not in seen:
                     seen.add(key)
-                    yield f"{room.__name__}.{called}", of
+                    yield f"{layer.__name__}.{called}", of
 
 
 def options_of(call: Any) -> list[inspect.Parameter]:

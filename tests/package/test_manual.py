@@ -240,8 +240,8 @@ REFERENCE = (PT_DOCS / "api.rst").read_text(encoding="utf-8")
 
 def test_the_reference_names_the_whole_public_face() -> None:
     documented = set(re.findall(r"auto\w+:: pyterrier_mathamr\.(\w+)$", REFERENCE, re.M))
-    rooms = {name for name in mathamr.__all__ if inspect.ismodule(getattr(mathamr, name))}
-    assert set(mathamr.__all__) - rooms - {"__version__"} <= documented
+    layers = {name for name in mathamr.__all__ if inspect.ismodule(getattr(mathamr, name))}
+    assert set(mathamr.__all__) - layers - {"__version__"} <= documented
 
 
 def named_object(dotted: str) -> object:

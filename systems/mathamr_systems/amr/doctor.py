@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pyterrier_mathamr.amr.dependency import DependencyAmrParser
+from pyterrier_mathamr.amr import DependencyAmrParser
 
 from .parsers import PYTHON_VARIABLE, TRANSITION_MODEL
 from .workers import WorkerProcess

@@ -19,12 +19,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Literal
 
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning, MissingExtraError
-from pyterrier_mathamr._common.parameters import COUNT, ByParameters, Rule, one_of
-from pyterrier_mathamr.amr.dependency import DependencyAmrParser
-from pyterrier_mathamr.amr.graph import AmrGraph
-from pyterrier_mathamr.amr.parsing import ParsedPart, WorkerParser, part_of
-from pyterrier_mathamr.amr.penman import decode_penman
+from pyterrier_mathamr.amr import AmrGraph, DependencyAmrParser, WorkerParser, decode_penman
+from pyterrier_mathamr.extending import (
+    COUNT,
+    ByParameters,
+    ConfigError,
+    MathAMRWarning,
+    MissingExtraError,
+    ParsedPart,
+    Rule,
+    one_of,
+    part_of,
+)
 from pyterrier_mathamr.store import Cache
 
 from .workers import ParserAnswer, ParseUnit, Text, WorkerCommand, WorkerLimits, WorkerPool, batches

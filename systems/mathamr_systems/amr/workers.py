@@ -28,13 +28,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.records import parse_json
-from pyterrier_mathamr._common.running.variables import variables_of_worker
-from pyterrier_mathamr._common.running.worker import Child
-from pyterrier_mathamr.amr.errors import AmrError, ParserUnavailableError
-from pyterrier_mathamr.amr.graph import AmrGraph
-from pyterrier_mathamr.amr.penman import decode_penman, encode_penman, spell
+from pyterrier_mathamr.amr import AmrError, AmrGraph, ParserUnavailableError, decode_penman, encode_penman
+from pyterrier_mathamr.extending import Child, ConfigError, parse_json, spell, variables_of_worker
 from pyterrier_mathamr.posts import TOKEN
 
 ParseUnit = Literal["documents", "sentences"]

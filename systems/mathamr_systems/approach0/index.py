@@ -25,21 +25,25 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyterrier_mathamr._common.frames import ordered_by_score
-from pyterrier_mathamr._common.parameters import FRACTION, Rule, method
-from pyterrier_mathamr.formula import FormulaPair, FormulaStore
-from pyterrier_mathamr.sparse.expressions import (
+from pyterrier_mathamr.extending import (
+    FRACTION,
     CollectingBuilder,
     ExpressionIndex,
     ExpressionSnapshot,
     FormulaReranker,
     FormulaRetriever,
     FormulaScoring,
+    Found,
     Packing,
+    Rule,
     ScoreTerm,
+    SparseIndex,
+    method,
+    ordered_by_score,
     query_trees,
+    warn_of_queries,
 )
-from pyterrier_mathamr.sparse.index import Found, SparseIndex, warn_of_queries
+from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.store import Rows, ranges
 
 from .path_lists import APPROACH0, Floats, PathLists, PathQuery, Sectors, indexed_paths, nbytes, path_query, tree_paths

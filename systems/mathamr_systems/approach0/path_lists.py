@@ -51,9 +51,8 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from pyterrier_mathamr.extending import ends_of, expression_kind, read_names, renumbered, text_arrays, text_fields
 from pyterrier_mathamr.formula import FormulaPair
-from pyterrier_mathamr.sparse.expressions import expression_kind
-from pyterrier_mathamr.sparse.texts import ends_of, read_names, renumbered, text_arrays, text_fields
 from pyterrier_mathamr.store import Array, DamagedError, Field, Rows, StoredPart, ranges
 
 from .tree import MOST_LEAVES, FormulaPaths, Leaves, RootEnd, canonical_tree, formula_paths

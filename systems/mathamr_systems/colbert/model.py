@@ -11,15 +11,19 @@ import pandas as pd
 
 from mathamr_systems.language_models import Precision, TokenModel, TokenPosts, find_checkpoint
 from mathamr_systems.math_tokens import MathVocabulary
-from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.transformers import Pipeline
 from pyterrier_mathamr.explain import Part
+from pyterrier_mathamr.extending import (
+    Columns,
+    ConfigError,
+    Pipeline,
+    RunFolder,
+    check_encoder_folder,
+    check_new_folder,
+    choose_device,
+    without_bars,
+)
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.model.batching import choose_device
-from pyterrier_mathamr.model.checkpoints import RunFolder
-from pyterrier_mathamr.model.saving import check_new_folder
-from pyterrier_mathamr.model.text_encoder import check_encoder_folder, without_bars
-from pyterrier_mathamr.model.transformers import Columns, DocEncoder, QueryEncoder, TextScorer
+from pyterrier_mathamr.model import DocEncoder, QueryEncoder, TextScorer
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import new_folder
 

@@ -48,17 +48,26 @@ from torch import Tensor
 
 from mathamr_systems.language_models import Precision, mixed
 from mathamr_systems.math_tokens import MathVocabulary, math_tokens, post_text
-from pyterrier_mathamr._common.errors import MathAMRError, require
-from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.parameters import at_least
-from pyterrier_mathamr._common.records import parse_json
-from pyterrier_mathamr._common.running.resources import seeded
-from pyterrier_mathamr.model.batching import batches_by_size
-from pyterrier_mathamr.model.config import Count, Options
-from pyterrier_mathamr.model.errors import ModelFileError, UnsafeModelError
-from pyterrier_mathamr.model.networks import moments, principal_directions
-from pyterrier_mathamr.model.saving import read_description, sum_faults, sums_of
-from pyterrier_mathamr.model.text_encoder import check_encoder_folder, without_bars
+from pyterrier_mathamr.extending import (
+    Count,
+    MathAMRError,
+    Options,
+    UnsafeModelError,
+    at_least,
+    batches_by_size,
+    check_encoder_folder,
+    moments,
+    parse_json,
+    principal_directions,
+    progress,
+    read_description,
+    require,
+    seeded,
+    sum_faults,
+    sums_of,
+    without_bars,
+)
+from pyterrier_mathamr.model import ModelFileError
 from pyterrier_mathamr.posts import MathPost, plain_text
 from pyterrier_mathamr.store import signed
 

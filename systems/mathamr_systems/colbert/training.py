@@ -26,24 +26,27 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from mathamr_systems.language_models import linear_rate, mixed
-from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import documents
-from pyterrier_mathamr._common.parameters import FRACTION, between
-from pyterrier_mathamr.model import TrainingError, maxsim, maxsim_matrix
-from pyterrier_mathamr.model.checkpoints import RunFolder
-from pyterrier_mathamr.model.config import Count, Natural, Options
-from pyterrier_mathamr.model.loop import TrainingLoop
-from pyterrier_mathamr.model.losses import info_nce
-from pyterrier_mathamr.model.pairs import (
+from pyterrier_mathamr.extending import (
+    FRACTION,
+    ConfigError,
+    Count,
     HardNegatives,
+    Natural,
+    Options,
     Pair,
     PairAnswers,
+    RunFolder,
+    TrainingLoop,
     batches_of,
+    between,
     columns_of,
+    documents,
     generator_of,
+    info_nce,
+    progress,
     read_pairs,
 )
+from pyterrier_mathamr.model import TrainingError, maxsim, maxsim_matrix
 from pyterrier_mathamr.posts import MathPost, document_post, post_from_any
 
 from .network import ColBERTTexts, TextSide, batches_of_texts, features_of, finish

@@ -15,9 +15,9 @@
                  │
     report       tables, notes, costs, versions; published figures separate from them
 
-The studies behind the figures of the documentation are in ``studies/`` of the repository, which imports this room.
+The studies behind the figures of the documentation are in ``studies/`` of the repository, which imports this.
 
-More than a third of this room makes a run resumable and its report complete: artifacts, tests, costs, versions.
+More than a third of this distribution makes a run resumable and its report complete: artifacts, tests, costs, versions.
 """
 
 import lazy_loader

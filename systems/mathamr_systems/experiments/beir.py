@@ -10,9 +10,9 @@ from pathlib import Path
 import pandas as pd
 from ir_measures import AP, RR, R, nDCG
 
-from pyterrier_mathamr._common.ids import pseudo_random
-from pyterrier_mathamr._version import __version__
+from pyterrier_mathamr import __version__
 from pyterrier_mathamr.arqmath import BeirDataset
+from pyterrier_mathamr.extending import pseudo_random
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store
 from pyterrier_mathamr.index import MathAMRIndex, index_documents
 from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR

@@ -21,9 +21,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
-from pyterrier_mathamr._common.ids import pseudo_random
 from pyterrier_mathamr.arqmath import TASK1_MEASURES
+from pyterrier_mathamr.extending import ConfigError, MissingExtraError, pseudo_random
 from pyterrier_mathamr.fusion import ranked, standard_scores
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR

@@ -29,12 +29,15 @@ import pyterrier as pt
 from ir_measures import RR, R
 from scipy import stats
 
-from pyterrier_mathamr._common.errors import MathAMRWarning, MissingExtraError
-from pyterrier_mathamr._common.feedback import ignored_warnings
-from pyterrier_mathamr._common.listwise import NothingToFitError
 from pyterrier_mathamr.arqmath import JUDGED, TASK1_MEASURES, ARQMathError, Qrel, read_qrels, read_run, strictly
 from pyterrier_mathamr.arqmath import SHORT_NAMES as ARQMATH_NAMES
-from pyterrier_mathamr.arqmath.measures import PAPER_NAMES
+from pyterrier_mathamr.extending import (
+    PAPER_NAMES,
+    MathAMRWarning,
+    MissingExtraError,
+    NothingToFitError,
+    ignored_warnings,
+)
 from pyterrier_mathamr.fusion import fit_fusion_weight
 
 Rankings = Mapping[str, pd.DataFrame]

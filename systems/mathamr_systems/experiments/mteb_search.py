@@ -16,7 +16,7 @@ from typing import Any, Literal
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import ConfigError, require
+from pyterrier_mathamr.extending import ConfigError, require
 from pyterrier_mathamr.fusion import ZScoreFusion
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRIndex

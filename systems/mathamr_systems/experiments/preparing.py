@@ -22,9 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
-from pyterrier_mathamr._common.listwise import NothingToFitError
 from pyterrier_mathamr.arqmath import TrainingPairs, read_training_pairs, train_on_pairs
+from pyterrier_mathamr.extending import ConfigError, MathAMRWarning, NothingToFitError
 from pyterrier_mathamr.graph import GraphStore
 from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR, MathAMRConfig, TrainingError, fit_score_weights
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import pandas as pd
 
-from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import markdown_table
+from pyterrier_mathamr.extending import ConfigError
 
 from .stages import StageRecord, slug, write_atomically
 

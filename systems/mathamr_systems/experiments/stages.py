@@ -20,7 +20,7 @@ from typing import Any
 
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr.extending import MathAMRError
 from pyterrier_mathamr.store import differences, replace_file
 
 _SHOWN = 3

@@ -14,7 +14,6 @@ import pandas as pd
 
 from mathamr_systems import ExtractAnswer
 from mathamr_systems.math_tokens import math_tokens
-from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.arqmath import (
     TASK3_MEASURES,
     TOPIC_CATEGORIES,
@@ -23,6 +22,7 @@ from pyterrier_mathamr.arqmath import (
     read_topic_categories,
     write_answers,
 )
+from pyterrier_mathamr.extending import ConfigError, MissingExtraError
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.model import MathAMRConfig
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, post_from_html

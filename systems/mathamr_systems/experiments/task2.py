@@ -14,8 +14,8 @@ import pandas as pd
 import pyterrier as pt
 import torch
 
-from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.arqmath import TASK2_MEASURES, ARQMathCollection
+from pyterrier_mathamr.extending import ConfigError, MissingExtraError
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.fusion import Ensemble, fit_fusion_weights, ranked, standard_scores
 from pyterrier_mathamr.graph import GraphBuilder

@@ -31,10 +31,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.ids import pseudo_random
-from pyterrier_mathamr._common.types import DocNo
-from pyterrier_mathamr._version import __version__
+from pyterrier_mathamr import __version__
 from pyterrier_mathamr.arqmath import (
     ARQMathCollection,
     MissingFileError,
@@ -46,6 +43,7 @@ from pyterrier_mathamr.arqmath import (
     read_training_pairs,
     visual_qrels,
 )
+from pyterrier_mathamr.extending import ConfigError, DocNo, pseudo_random
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, index_documents

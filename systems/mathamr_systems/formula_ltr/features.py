@@ -29,11 +29,8 @@ import pandas as pd
 from mathamr_systems.edit_distance import EditCosts, tree_edit_distances
 from mathamr_systems.formula_trees import FormulaTrees
 from mathamr_systems.tangent_s import align
-from pyterrier_mathamr._common.frames import with_objects
-from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
+from pyterrier_mathamr.extending import COUNT, FormulaReranker, PackedTrees, Rule, one_of, query_trees, with_objects
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree
-from pyterrier_mathamr.formula.packed_trees import PackedTrees
-from pyterrier_mathamr.sparse.expressions import FormulaReranker, query_trees
 from pyterrier_mathamr.store import Rows
 
 if TYPE_CHECKING:

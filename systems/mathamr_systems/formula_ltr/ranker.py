@@ -17,12 +17,25 @@ import numpy.typing as npt
 import pandas as pd
 
 from mathamr_systems.errors import nothing_judged
-from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.listwise import NothingToFitError, fit_listwise
-from pyterrier_mathamr._common.parameters import POSITIVE, ByParameters, Rule, list_of, one_of
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
+from pyterrier_mathamr.extending import (
+    FORMAT,
+    POSITIVE,
+    UNREADABLE,
+    ByParameters,
+    ConfigError,
+    NothingToFitError,
+    Rule,
+    field,
+    finite,
+    fit_listwise,
+    list_of,
+    one_of,
+    read_saved,
+    reason_of,
+    write_saved,
+)
 from pyterrier_mathamr.fusion import WeightsError
-from pyterrier_mathamr.store.saved import FORMAT, UNREADABLE, field, finite, read_saved, reason_of, write_saved
 
 _Floats = npt.NDArray[np.float64]
 SVMLoss = Literal["squared-hinge", "logistic"]

@@ -34,11 +34,20 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
 from torch import Tensor, nn
 
-from pyterrier_mathamr._common.parameters import Rule, at_least, one_of
-from pyterrier_mathamr._common.running.resources import seeded
-from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
-from pyterrier_mathamr.model.config import Count, Natural, Options, Positive
-from pyterrier_mathamr.model.rgcn import RelationalGraphConv, RelationPlan
+from pyterrier_mathamr.extending import (
+    Count,
+    Natural,
+    Options,
+    Packed,
+    PackedTrees,
+    Positive,
+    RelationPlan,
+    Rule,
+    at_least,
+    one_of,
+    seeded,
+)
+from pyterrier_mathamr.model import RelationalGraphConv
 from pyterrier_mathamr.store import Rows, ranges
 
 Condition = Literal["slg", "opg", "slg+opg", "inner", "outer", "inner+outer"]

@@ -25,26 +25,29 @@ import numpy as np
 import numpy.typing as npt
 
 from mathamr_systems.errors import SystemsError
-from pyterrier_mathamr._common.feedback import counted
-from pyterrier_mathamr._common.parameters import Rule, between, method, one_of
-from pyterrier_mathamr._common.running.resources import one_blas_thread
-from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree
-from pyterrier_mathamr.formula.packed_trees import Packed
-from pyterrier_mathamr.fusion import RRF_K
-from pyterrier_mathamr.index.errors import check_model
-from pyterrier_mathamr.sparse.expressions import (
+from pyterrier_mathamr.extending import (
     BothTrees,
     CollectingBuilder,
     ExpressionIndex,
     ExpressionSnapshot,
     FormulaRetriever,
+    Packed,
     Packing,
+    Rule,
     ScoreTerm,
+    SparseIndex,
+    between,
+    check_model,
     combined_runs,
+    counted,
+    ends_of,
     expression_kind,
+    method,
+    one_blas_thread,
+    one_of,
 )
-from pyterrier_mathamr.sparse.index import SparseIndex
-from pyterrier_mathamr.sparse.texts import ends_of
+from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree
+from pyterrier_mathamr.fusion import RRF_K
 from pyterrier_mathamr.store import Array, Field, Rows, StoredPart, detail
 
 if TYPE_CHECKING:

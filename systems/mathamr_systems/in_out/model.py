@@ -34,24 +34,29 @@ import torch
 from torch import Tensor, nn
 
 from mathamr_systems.formula_trees import FormulaTrees
-from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr.formula import FormulaPair, FormulaTree
-from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
-from pyterrier_mathamr.model.batching import batches_by_size, choose_device
-from pyterrier_mathamr.model.checkpoints import EpochRecord, RunFolder
-from pyterrier_mathamr.model.errors import TrainingError
-from pyterrier_mathamr.model.loop import TrainingLoop, Validation, train_and_save
-from pyterrier_mathamr.model.losses import best_matches
-from pyterrier_mathamr.model.saving import (
+from pyterrier_mathamr.extending import (
     WEIGHTS,
+    ConfigError,
+    EpochRecord,
+    Packed,
+    PackedTrees,
+    RunFolder,
     SavedModel,
+    TrainingLoop,
+    Validation,
+    batches_by_size,
+    best_matches,
     check_new_folder,
+    choose_device,
     find_saved,
     pack_weights,
+    progress,
     read_description,
     read_weights,
+    train_and_save,
 )
+from pyterrier_mathamr.formula import FormulaPair, FormulaTree
+from pyterrier_mathamr.model import TrainingError
 from pyterrier_mathamr.store import Rows, new_folder, signed
 
 from .graphs import (

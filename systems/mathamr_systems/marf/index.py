@@ -15,31 +15,49 @@ import pyterrier as pt
 
 from mathamr_systems.errors import SystemsError
 from mathamr_systems.language_models import Precision
-from pyterrier_mathamr._common.feedback import counted, progress
-from pyterrier_mathamr._common.frames import empty_output, first_values, ordered_by_score, without_query_rows
-from pyterrier_mathamr._common.ids import as_id
-from pyterrier_mathamr._common.parameters import Rule, method
 from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
-from pyterrier_mathamr.index.backend import (
+from pyterrier_mathamr.extending import (
+    DOCUMENTS,
     NO_HITS,
+    QUERY_ROWS,
+    ArtifactIndexer,
+    DType,
+    Entry,
     ExactScores,
     Field,
+    FolderSnapshot,
     Hits,
     How,
+    IndexArtifact,
+    IndexPost,
+    IndexRetriever,
+    IndexTransformer,
+    MaxSimScorer,
     Numbers,
     QueryBatch,
+    Rule,
     Scores,
+    as_id,
+    best_of,
     blocks,
+    check_model,
+    check_rows,
+    counted,
+    empty_output,
+    exact_scores,
+    first_values,
+    float32_error,
+    method,
     need_values,
+    ordered_by_score,
+    progress,
     query_batch,
+    read_entries,
+    scan,
+    stored_formula_ids,
+    without_query_rows,
 )
-from pyterrier_mathamr.index.errors import EmbeddingError, check_model
-from pyterrier_mathamr.index.indexes import IndexArtifact
-from pyterrier_mathamr.index.indexing import ArtifactIndexer, IndexPost, check_rows
-from pyterrier_mathamr.index.parts import DOCUMENTS, DType, Entry, read_entries, stored_formula_ids
-from pyterrier_mathamr.index.search.folder import QUERY_ROWS, FolderSnapshot
-from pyterrier_mathamr.index.search.maxsim import best_of, exact_scores, float32_error, scan
-from pyterrier_mathamr.index.transformers import IndexRetriever, IndexTransformer, MaxSimScorer
+from pyterrier_mathamr.index import EmbeddingError
 from pyterrier_mathamr.store import Mode, UnknownIdError, ranges
 
 from .model import FORMULAS, MaRF, view_parts, view_scores

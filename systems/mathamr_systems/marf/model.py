@@ -27,24 +27,25 @@ from torch import Tensor
 
 from mathamr_systems.language_models import Precision, TokenModel, TokenPosts
 from mathamr_systems.math_tokens import MathVocabulary
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
-from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr.explain import Part
-from pyterrier_mathamr.model import exact_maxsim
-from pyterrier_mathamr.model.errors import ModelNotFoundError
-from pyterrier_mathamr.model.saving import (
+from pyterrier_mathamr.extending import (
+    BUNDLED_MODELS,
     HUB,
     WEIGHTS,
+    Columns,
+    ConfigError,
+    MathAMRError,
     check_new_folder,
+    one_of,
     other_shapes,
     pack_weights,
     read_description,
     read_weights,
     sum_faults,
     sums_of,
+    without_bars,
 )
-from pyterrier_mathamr.model.text_encoder import BUNDLED_MODELS, without_bars
-from pyterrier_mathamr.model.transformers import Columns, DocEncoder
+from pyterrier_mathamr.model import DocEncoder, ModelNotFoundError, exact_maxsim
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import new_folder, signed
 

@@ -35,15 +35,25 @@ from torch.nn.utils.rnn import pad_sequence
 
 from mathamr_systems.language_models import Precision, find_checkpoint, mixed
 from mathamr_systems.math_tokens import MathVocabulary, math_tokens, post_text
-from pyterrier_mathamr._common.errors import ConfigError, require
-from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.parameters import BELOW_1, FLAG, Rule
-from pyterrier_mathamr._common.running.resources import seeded
-from pyterrier_mathamr.model.batching import batches_by_size, choose_device
-from pyterrier_mathamr.model.config import Count, MaybeCount, Natural, Options
-from pyterrier_mathamr.model.errors import ModelNotFoundError
-from pyterrier_mathamr.model.networks import principal_directions
-from pyterrier_mathamr.model.text_encoder import check_encoder_folder, without_bars
+from pyterrier_mathamr.extending import (
+    BELOW_1,
+    FLAG,
+    ConfigError,
+    Count,
+    MaybeCount,
+    Natural,
+    Options,
+    Rule,
+    batches_by_size,
+    check_encoder_folder,
+    choose_device,
+    principal_directions,
+    progress,
+    require,
+    seeded,
+    without_bars,
+)
+from pyterrier_mathamr.model import ModelNotFoundError
 from pyterrier_mathamr.posts import MathPost, plain_text
 from pyterrier_mathamr.store import Cache
 

@@ -26,14 +26,22 @@ import torch.nn.functional as F  # noqa: N812 - the name torch's own documentati
 from torch import Tensor, nn
 
 from mathamr_systems.language_models import mixed
-from pyterrier_mathamr._common.parameters import between
+from pyterrier_mathamr.extending import (
+    Count,
+    Natural,
+    Options,
+    Pair,
+    PairAnswers,
+    Positive,
+    RunFolder,
+    TrainingLoop,
+    batches_by_size,
+    between,
+    choose_device,
+    info_nce,
+    normalise,
+)
 from pyterrier_mathamr.model import TrainingError, maxsim_matrix
-from pyterrier_mathamr.model.batching import batches_by_size, choose_device
-from pyterrier_mathamr.model.checkpoints import RunFolder
-from pyterrier_mathamr.model.config import Count, Natural, Options, Positive
-from pyterrier_mathamr.model.loop import TrainingLoop
-from pyterrier_mathamr.model.losses import info_nce, normalise
-from pyterrier_mathamr.model.pairs import Pair, PairAnswers
 from pyterrier_mathamr.posts import MathPost
 
 from .network import MIN_TOKENS, Symbols, padded

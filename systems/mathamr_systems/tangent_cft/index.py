@@ -24,23 +24,30 @@ import pandas as pd
 
 from mathamr_systems.errors import SystemsError
 from mathamr_systems.formula_trees import FormulaTrees, TreePairs
-from pyterrier_mathamr._common.feedback import counted, progress, reported_once
-from pyterrier_mathamr._common.parameters import COUNT, Rule, method, one_of
-from pyterrier_mathamr.formula import FormulaPair, FormulaStore
-from pyterrier_mathamr.fusion import reciprocal_ranks
-from pyterrier_mathamr.sparse.expressions import (
+from pyterrier_mathamr.extending import (
+    COUNT,
     CollectingBuilder,
     ExpressionIndex,
-    ExpressionIndexer,
     ExpressionSnapshot,
     FormulaRetriever,
+    Formulas,
     Packing,
+    Rule,
     ScoreTerm,
+    SparseIndex,
+    best_first,
+    content_of,
+    counted,
     expression_kind,
+    method,
+    one_of,
+    progress,
+    reported_once,
+    text_fields,
 )
-from pyterrier_mathamr.sparse.expressions.parts import Formulas, content_of
-from pyterrier_mathamr.sparse.index import SparseIndex, best_first
-from pyterrier_mathamr.sparse.texts import text_fields
+from pyterrier_mathamr.formula import FormulaPair, FormulaStore
+from pyterrier_mathamr.fusion import reciprocal_ranks
+from pyterrier_mathamr.sparse import ExpressionIndexer
 from pyterrier_mathamr.store import (
     Array,
     DamagedError,

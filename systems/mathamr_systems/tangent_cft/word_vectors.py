@@ -30,11 +30,19 @@ from typing import Annotated, Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr._common.errors import require
-from pyterrier_mathamr._common.parameters import COUNT, Rule, at_least
+from pyterrier_mathamr.extending import (
+    COUNT,
+    Arrays,
+    Count,
+    Natural,
+    Options,
+    Rule,
+    at_least,
+    read_texts,
+    require,
+    text_arrays,
+)
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
-from pyterrier_mathamr.model.config import Count, Natural, Options
-from pyterrier_mathamr.sparse.texts import Arrays, read_texts, text_arrays
 from pyterrier_mathamr.store import Array, DamagedError
 
 TreeForm = Literal["slt", "opt", "slt_type", "opt_type"]

@@ -27,14 +27,32 @@ import pandas as pd
 import pyterrier as pt
 
 from mathamr_systems.errors import SystemsError
-from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr._common.feedback import counted, progress
-from pyterrier_mathamr._common.frames import documents, is_missing
-from pyterrier_mathamr._common.ids import as_id, valid_id
-from pyterrier_mathamr._common.parameters import FLAG, method, one_of
-from pyterrier_mathamr._common.records import decompressed, parse_json
-from pyterrier_mathamr._common.transformers import HELP_URL, Indexer
-from pyterrier_mathamr._common.types import DocNo
+from pyterrier_mathamr.extending import (
+    FLAG,
+    HELP_URL,
+    DocNo,
+    Indexer,
+    MathAMRWarning,
+    SqliteArtifact,
+    SqliteFile,
+    as_id,
+    check_integrity,
+    counted,
+    decompressed,
+    documents,
+    id_text,
+    in_batches,
+    is_missing,
+    method,
+    one_of,
+    optional_number,
+    parse_json,
+    progress,
+    sqlite_id,
+    take_up,
+    unchanged,
+    valid_id,
+)
 from pyterrier_mathamr.store import (
     Content,
     DamagedError,
@@ -46,17 +64,6 @@ from pyterrier_mathamr.store import (
     UnknownIdError,
     detail,
     writing,
-)
-from pyterrier_mathamr.store.sqlite import (
-    SqliteArtifact,
-    SqliteFile,
-    check_integrity,
-    id_text,
-    in_batches,
-    optional_number,
-    sqlite_id,
-    take_up,
-    unchanged,
 )
 
 from .transformers import (

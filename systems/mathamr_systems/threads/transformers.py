@@ -21,8 +21,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.frames import documents, empty_output, is_missing, ordered_by_score
-from pyterrier_mathamr._common.transformers import ColumnAdder, Transformer
+from pyterrier_mathamr.extending import ColumnAdder, Transformer, documents, empty_output, is_missing, ordered_by_score
 from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, document_html
 
 if TYPE_CHECKING:

@@ -22,22 +22,43 @@ import torch
 from torch import Tensor
 
 from mathamr_systems.language_models import find_checkpoint, linear_rate, mixed
-from pyterrier_mathamr._common.errors import MathAMRError, require
-from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.parameters import COUNT, FRACTION, Rule, between
-from pyterrier_mathamr._common.running.shared import shared
 from pyterrier_mathamr.explain import AskedError, Explanation, QueryRow
-from pyterrier_mathamr.model import ModelFileError
-from pyterrier_mathamr.model.batching import batches_by_size, choose_device
-from pyterrier_mathamr.model.checkpoints import RunFolder
-from pyterrier_mathamr.model.config import Count, MaybeCount, Natural, Options
-from pyterrier_mathamr.model.loop import TrainingLoop, Validation
-from pyterrier_mathamr.model.pairs import Pair
-from pyterrier_mathamr.model.saving import sum_faults, sums_of
-from pyterrier_mathamr.model.text_encoder import check_encoder_folder, without_bars
-from pyterrier_mathamr.model.transformers import Columns, DocEncoder, PostRows, QueryEncoder, Side
-from pyterrier_mathamr.posts.topics import distinct_queries
-from pyterrier_mathamr.store.saved import FORMAT, UNREADABLE, described, field, read_saved, reason_of, write_saved
+from pyterrier_mathamr.extending import (
+    COUNT,
+    FORMAT,
+    FRACTION,
+    UNREADABLE,
+    Columns,
+    Count,
+    MathAMRError,
+    MaybeCount,
+    Natural,
+    Options,
+    Pair,
+    PostRows,
+    Rule,
+    RunFolder,
+    Side,
+    TrainingLoop,
+    Validation,
+    batches_by_size,
+    between,
+    check_encoder_folder,
+    choose_device,
+    described,
+    distinct_queries,
+    field,
+    progress,
+    read_saved,
+    reason_of,
+    require,
+    shared,
+    sum_faults,
+    sums_of,
+    without_bars,
+    write_saved,
+)
+from pyterrier_mathamr.model import DocEncoder, ModelFileError, QueryEncoder
 
 EncoderKind = Literal["cross", "bi"]
 """An encoder that reads both texts at once and gives a number, or one that gives a vector for each text."""

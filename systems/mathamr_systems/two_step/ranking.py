@@ -21,19 +21,36 @@ import pyterrier as pt
 
 from mathamr_systems.formula_ltr.ranker import ONE_OR_SEVERAL, Graded, LinearRanker, choose_c
 from mathamr_systems.threads import ThreadStore
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning, require
-from pyterrier_mathamr._common.feedback import ignored_warnings
-from pyterrier_mathamr._common.frames import empty_output, ordered_by_score, with_objects
-from pyterrier_mathamr._common.listwise import NothingToFitError
-from pyterrier_mathamr._common.parameters import COUNT, FLAG, POSITIVE, Rule
-from pyterrier_mathamr._common.transformers import Leaf, Retriever, Transformer, inputs_of_all
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
+from pyterrier_mathamr.extending import (
+    COUNT,
+    FLAG,
+    POSITIVE,
+    TOPIC_FORMS,
+    ConfigError,
+    FormulaRetriever,
+    Leaf,
+    MathAMRWarning,
+    NothingToFitError,
+    Retriever,
+    Rule,
+    Transformer,
+    check_topic,
+    distinct_queries,
+    empty_output,
+    formula_trees,
+    ignored_warnings,
+    inputs_of_all,
+    is_blank,
+    ordered_by_score,
+    require,
+    text_of,
+    warn_of_queries,
+    with_objects,
+    with_query,
+)
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.posts import PostFormula, post_from_any
-from pyterrier_mathamr.posts.reading import check_topic, is_blank, text_of
-from pyterrier_mathamr.posts.topics import TOPIC_FORMS, distinct_queries, with_query
-from pyterrier_mathamr.sparse.expressions import FormulaRetriever, formula_trees
-from pyterrier_mathamr.sparse.index import warn_of_queries
 
 
 class MathSEScore(Leaf, Transformer):

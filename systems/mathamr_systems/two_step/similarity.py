@@ -22,22 +22,33 @@ import torch
 from torch import Tensor
 
 from mathamr_systems.language_models import mixed
-from pyterrier_mathamr._common.errors import ConfigError, require
-from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import empty_output, first_values, is_missing, ordered_by_score
-from pyterrier_mathamr._common.parameters import at_least, method, one_of
-from pyterrier_mathamr._common.running.resources import seeded
-from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
+from pyterrier_mathamr.extending import (
+    TOPIC_FORMS,
+    ConfigError,
+    Pair,
+    Side,
+    Transformer,
+    at_least,
+    batches_by_size,
+    check_topic,
+    distinct_queries,
+    empty_output,
+    first_values,
+    is_blank,
+    is_missing,
+    method,
+    one_of,
+    ordered_by_score,
+    placeholder_number,
+    progress,
+    require,
+    seeded,
+    text_of,
+)
 from pyterrier_mathamr.graph import MathAMRGraph
-from pyterrier_mathamr.graph.structure import placeholder_number
-from pyterrier_mathamr.model.batching import batches_by_size
-from pyterrier_mathamr.model.errors import TrainingError
-from pyterrier_mathamr.model.pairs import Pair
-from pyterrier_mathamr.model.transformers import Side
+from pyterrier_mathamr.model import TrainingError
 from pyterrier_mathamr.posts import MathPost, plain_text, post_from_any, post_from_html
-from pyterrier_mathamr.posts.reading import check_topic, is_blank, text_of
-from pyterrier_mathamr.posts.topics import TOPIC_FORMS, distinct_queries
 
 from .networks import (
     BiEncoder,
