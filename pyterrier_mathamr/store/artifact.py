@@ -74,6 +74,7 @@ class StoredArtifact(Counted, SharedArtifact):
         return [counted(len(self), self.HOLDS), *self.more_counts(), size_of(size)]
 
     def more_counts(self) -> list[str]:
+        """List counts other than the number of rows; subclasses override it."""
         return []
 
     def __contains__(self, id: object) -> bool:
