@@ -185,7 +185,8 @@ def explain_tokens(asked: Asked, query: MathPost, tokens: QueryTokens, snapshot:
         if not given:
             continue
         formula, kind, latex, name, place = query.formulas[row], "", "", "", -1
-        common = [sum(given.get(token, 0.0) for token in tokens) for tokens in matched]
+        # in the order of the query's tokens, so that formulas with the same ones have the same sum
+        common = [sum(share for token, share in given.items() if token in tokens) for tokens in matched]
         if document is not None and any(common):  # the formula of the document that has most of its tokens
             place = common.index(max(common))
             kind, latex, name = "formula", document.post.formulas[place].latex, document.post.formulas[place].id
