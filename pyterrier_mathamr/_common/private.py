@@ -22,10 +22,10 @@ def int8_product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tens
 
 
 def run_exit_functions() -> None:
-    """Run what is to run at exit, before a process ends without Python's own shutdown."""
+    """Run the registered exit functions, for a process that ends without Python's own shutdown."""
     atexit._run_exitfuncs()
 
 
 def lowlevel_server(server: Any) -> Any:
-    """Return the server below an ``MCPServer``, which can answer lines that are no messages."""
+    """Return the server inside an ``MCPServer``, which can answer lines that are not messages."""
     return server._lowlevel_server

@@ -1,4 +1,4 @@
-"""The commands of ``mathamr`` but those of engines: each is its arguments and one call of a function of the package."""
+"""All commands of ``mathamr`` except those over an engine. Each parses its arguments and makes one library call."""
 
 from __future__ import annotations
 

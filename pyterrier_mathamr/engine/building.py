@@ -97,7 +97,7 @@ def _graphs_in_one_pass(
         add_formulas: list[Callable[[ReadFormulas], None]] = []
 
         def indexed(batches: Iterator[BatchRead]) -> Iterator[Built]:
-            """Index what a worker has read, and pass on the graphs."""
+            """Add what the workers have read to the indexes, and yield the graphs."""
             for batch in batches:
                 batch.heard.repeat()
                 add_tokens(batch.tokens)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pyterrier_mathamr.posts import PLACEHOLDER, Document, MathPost, post_from_html
-from pyterrier_mathamr.sparse.tokens import TEXT, TokenOptions, lex_latex, word_tokens, words_and_runs
+from pyterrier_mathamr.sparse.tokens import TEXT, lex_latex, word_tokens, words_and_runs
 
 from .ranking import Floats
 
@@ -60,7 +60,7 @@ FITTED = {
     "mathamr-plus-text": SamenessWeights(-11.15, 10.98, 9.30),
     "mathamr-plus-text-large": SamenessWeights(-11.15, 10.98, 9.30),  # as mathamr-plus-text, not fitted
 }
-"""By model; any other model has those of mini."""
+"""Fitted weights of each bundled model; others use those of ``mathamr-plus-mini``."""
 
 
 def similarities(features: Floats, weights: SamenessWeights) -> Floats:
@@ -125,7 +125,7 @@ def _contents(at: EngineSnapshot, document: Document) -> tuple[dict[str, float],
     """Return the words of a post, with weights of length 1, and its formulas, with their lengths."""
     snapshot = at.indexes.bm25.snapshot()
     postings, posts = snapshot.postings, len(snapshot)
-    options = TokenOptions(snapshot.tokens.stop_words, snapshot.tokens.stem, bigrams=False)
+    options = snapshot.tokens.single
     post = post_from_html(document.html, document.title)
     words: dict[str, float] = {}
     for token, times in Counter(word_tokens(PLACEHOLDER.sub(" ", post.text), options)).items():

@@ -48,7 +48,7 @@ class Matcher:
     """Finds the words and formulas that a text shares with a query."""
 
     def __init__(self, query: MathPost, options: TokenOptions, rarity: Callable[[str], float]) -> None:
-        self._options, self._pairs = TokenOptions(options.stop_words, options.stem, bigrams=False), options
+        self._options, self._pairs = options.single, options
         self._rarity = rarity = cache(rarity)
         self._shared_tokens, self._shares = cache(self._shared_tokens_of), cache(self._shares_of)
         text = PLACEHOLDER.sub(" ", query.text)

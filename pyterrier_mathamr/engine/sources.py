@@ -129,8 +129,8 @@ def read_changes(
 ) -> Changes:
     """Compare ``sources`` with the ``stored`` posts of an engine, and read what has changed to the store ``incoming``.
 
-    Posts of other sources stay, except those of ``gone``: sources that were moved and have another path now. ``macros``
-    gets the macros of each source. A warning names posts that cannot be read, or whose docno belongs to a post of
+    Posts of other sources stay, except those of ``gone``, the old paths of sources that were moved. ``macros`` receives
+    the macros of each source. A warning names posts that cannot be read, or whose docno belongs to a post of
     another file.
     """
     rows = stored.rows()
@@ -250,7 +250,7 @@ def tombstones_of(old: EngineSnapshot, deleted: Sequence[str]) -> dict[str, list
 
 
 def without_tombstones(tombstones: Mapping[str, Sequence[int]], written: Sequence[str]) -> dict[str, Sequence[int]]:
-    """Return the tombstones but those of files and records with posts that are written again."""
+    """Drop the tombstones of files and records whose posts are written again."""
     back = {tombstone_name(name) for docno in written for name in (docno, file_of(docno))}
     return {name: digests for name, digests in tombstones.items() if name not in back}
 
@@ -338,7 +338,7 @@ def watch(sources: Sequence[str | Path], ignored: Path, update: Callable[[], obj
     """Call a function once, and then whenever files of the sources have changed, until the process is interrupted.
 
     A folder that is replaced by another one of its name is watched on; one that is gone is waited for. Changes while
-    ``update`` runs are noticed afterwards; those of ``ignored``, the folder of the engine, are none.
+    ``update`` runs are noticed afterwards; changes in ``ignored``, the engine's own folder, never are.
 
     Raises:
         MissingExtraError: the extra ``watch`` is not installed. DocumentError: a source is not there, or the system

@@ -25,7 +25,7 @@ import numpy as np
 from pyterrier_mathamr.formula.display.typesetting import text_of
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, placeholder
 from pyterrier_mathamr.sparse.texts import Texts, nearest_terms
-from pyterrier_mathamr.sparse.tokens import TokenOptions, pieces_of, word_tokens, words_and_runs
+from pyterrier_mathamr.sparse.tokens import pieces_of, word_tokens, words_and_runs
 
 if TYPE_CHECKING:
     from .generations import Indexes
@@ -63,7 +63,8 @@ def suggestions_for(question: MathPost, indexes: Indexes, similar: Callable[[str
     """Look up the words of a question; ``similar`` finds similar words of the posts, see :func:`similar_words`."""
     bm25 = indexes.bm25.snapshot()
     words, runs = words_and_runs(PLACEHOLDER.sub(" ", question.text))
-    tokens_of = {word: word_tokens(word, _single(bm25.tokens)) for word in dict.fromkeys([*words, *runs])}
+    single = bm25.tokens.single
+    tokens_of = {word: word_tokens(word, single) for word in dict.fromkeys([*words, *runs])}
     known = {word: any(map(bm25.postings.terms.__contains__, tokens)) for word, tokens in tokens_of.items() if tokens}
     if all(known.values()) or indexes.posts.called(text_of(question)):
         return Suggestions({}, question, question)
@@ -88,7 +89,7 @@ def similar_words(word: str, indexes: Indexes) -> list[str]:
         return []
     most = 2 if len(sought) >= _LONG else 1
     bm25 = indexes.bm25.snapshot()
-    postings, options = bm25.postings, _single(bm25.tokens)
+    postings, options = bm25.postings, bm25.tokens.single
     single, places = postings.single_terms
     nearest_stems = places[nearest_terms(single, sought, most, _LONGEST_ENDING)[:_STEMS]].tolist()
     documents_of = {postings.names[place]: postings.documents_of(place) for place in nearest_stems}
@@ -113,7 +114,3 @@ def similar_words(word: str, indexes: Indexes) -> list[str]:
         if not (form.endswith(sought) or sought.endswith(form)):  # as irrational with rational: opposites
             nearest.setdefault(form, forms[place])
     return list(nearest.values())[:_SUGGESTED]
-
-
-def _single(options: TokenOptions) -> TokenOptions:
-    return TokenOptions(options.stop_words, options.stem, bigrams=False)

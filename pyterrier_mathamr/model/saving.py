@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRError, is_refusal
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRError, first_line, is_refusal
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.graph import GraphError, Vocabulary
 from pyterrier_mathamr.store import StoreError, file_sum, read_signed, signed
-from pyterrier_mathamr.store.hub import card, download, first_line, split_branch, upload
+from pyterrier_mathamr.store.hub import card, download, split_branch, upload
 
 from .config import RELATIONAL_CONV, MathAMRConfig, conv_name, is_known_conv
 from .errors import ModelFileError, ModelNotFoundError, UnsafeModelError

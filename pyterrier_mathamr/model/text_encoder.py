@@ -23,13 +23,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError, require
+from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError, first_line, require
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.parameters import ByParameters, Rule, one_of
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr._common.running.shared import shared
 from pyterrier_mathamr.store import Cache
-from pyterrier_mathamr.store.hub import first_line
 
 from .batching import choose_device, has_bfloat16
 from .config import MathAMRConfig

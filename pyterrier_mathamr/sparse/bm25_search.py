@@ -205,11 +205,11 @@ def explain_tokens(asked: Asked, query: MathPost, tokens: QueryTokens, snapshot:
 
 def _written(text: str, options: TokenOptions) -> dict[str, str]:
     """Map each token of a word to the word as the text first writes it."""
-    plain = TokenOptions(stop_words=options.stop_words, stem=options.stem, bigrams=False)
     words, runs = words_and_runs(PLACEHOLDER.sub(" ", text))
     typed: dict[str, str] = {}
+    single = options.single
     for word in dict.fromkeys([*words, *chain.from_iterable(map(run_tokens, runs))]):
-        for token in word_tokens(word, plain):
+        for token in word_tokens(word, single):
             typed.setdefault(token, word)
     return typed
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, lru_cache
 from itertools import chain, pairwise
 from pathlib import Path
@@ -157,6 +157,11 @@ class TokenOptions:
             other = {"stop_words": "terrier", "stem": "porter"}.get(name)
             if not isinstance(value, bool) and (other is None or value != other):
                 raise ConfigError(name, value, "True or False" + (f" or {other!r}" if other else ""))
+
+    @property
+    def single(self) -> TokenOptions:
+        """The options that cut words and symbols in the same way, without pairs and structures."""
+        return replace(self, bigrams=False, words=True, formulas=True, structures=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options as plain values for JSON."""

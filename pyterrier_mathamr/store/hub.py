@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import MathAMRError, require
-from pyterrier_mathamr._common.errors import first_line as first_line
+from pyterrier_mathamr._common.errors import MathAMRError, first_line, require
 from pyterrier_mathamr._common.parameters import ByPath
 from pyterrier_mathamr._version import __version__
 
