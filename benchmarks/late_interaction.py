@@ -1,23 +1,31 @@
-"""The index of this package and fast-plaid over one multi-vector model: build, append, query, recall, disk.
+"""Indexes for late interaction over one multi-vector model: build, append, delete, query, exactness, disk, memory.
 
     python benchmarks/late_interaction.py ARQMATH_FOLDER MODEL --folder VECTORS      # encodes once, then reads VECTORS
-    python benchmarks/late_interaction.py ARQMATH_FOLDER MODEL --folder VECTORS --dtype float16
+    python benchmarks/late_interaction.py ARQMATH_FOLDER MODEL --folder VECTORS --dtype int8 int4
 
 MODEL is a ``MultiVectorEncoder`` of sentence-transformers, or a language model, which then gets a random projection to
-128 dimensions. fast-plaid is measured where it can be imported: each of its releases is built for one release
-of torch, so it needs an environment of its own. Times are CPU seconds of all threads. Queries are searched one by one.
-The limit is the time of one core to read, from memory, what a scan of all rows reads.
+128 dimensions. Peers are measured where they can be imported, best in an environment of their own: fast-plaid (each of
+its releases is built for one release of torch), TACHIOM, and PyLate, whose index is fast-plaid.
+
+Each step runs in a new process. Times are CPU seconds of all its threads, without imports; queries are searched one by
+one. Memory is what the process of the queries holds more after them than before it opened the index, with the pages of
+memory-mapped files that it read. The limit is the time of one core to read, from memory, what a scan of all rows reads.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import ir_measures
 import numpy as np
@@ -34,6 +42,7 @@ from pyterrier_mathamr.posts import plain_text, post_from_html
 K = 100
 YEARS = 2020, 2022
 PRIME = ir_measures.nDCG(judged_only=True) @ 1000
+Search = Callable[[np.ndarray], Sequence[int]]
 
 
 class Texts(NamedTuple):
@@ -58,106 +67,207 @@ def read(folder: str) -> Texts:
     return Texts(*map(list, zip(*answers, strict=True)), [topic.id for topic in topics], texts, qrels)
 
 
-def encoded(texts: Texts, model: str, folder: Path) -> Corpus:
-    """Encode all texts, or read the vectors of an earlier call."""
-    rows, rest = folder / "rows.npy", folder / "rest.npz"
-    if not rest.exists():
-        import torch
-        from sentence_transformers import MultiVectorEncoder
+@dataclass(frozen=True)
+class Encoded(Corpus):
+    """Vectors with the id of the token of each row, by which TACHIOM makes its clusters."""
 
-        torch.manual_seed(0)  # draws the projection of a model without one
-        encoder, start = MultiVectorEncoder(model), time.process_time()
-        given: dict[str, Any] = {"convert_to_numpy": True, "normalize_embeddings": True}
-        queries = encoder.encode_query(texts.queries, **given)
-        documents = encoder.encode_document(texts.documents, show_progress_bar=True, **given)
-        print(f"encoded in {time.process_time() - start:.0f} CPU s")
-        np.save(rows, np.concatenate(documents).astype(np.float32))
-        lengths = np.cumsum([0, *map(len, documents)])
-        asked = {f"query-{i:04}": query.astype(np.float32) for i, query in enumerate(queries)}
-        np.savez(rest, offsets=lengths, **asked)
-    with np.load(rest) as file:
-        asked = [file[name] for name in sorted(file.files) if name != "offsets"]
-        return Corpus(model, np.load(rows, mmap_mode="r"), file["offsets"], asked)
+    tokens: np.ndarray = ...  # type: ignore[assignment]
+
+    def document(self, i: int) -> np.ndarray:
+        """Return the rows of one document."""
+        return np.array(self.rows[self.offsets[i] : self.offsets[i + 1]])
 
 
-class System(NamedTuple):
-    """An index: ``add`` adds documents by number, ``search`` returns the best ones for a query.
+def encode(texts: Texts, model: str, folder: Path) -> None:
+    """Encode all texts and keep their vectors."""
+    import torch
+    from sentence_transformers import MultiVectorEncoder
 
-    ``scanned`` is the number of bytes of each row that every search reads; 0 where a search reads only some rows.
-    """
+    torch.manual_seed(0)  # draws the projection of a model without one
+    encoder, start = MultiVectorEncoder(model), time.process_time()
+    asked = encoder.encode_query(texts.queries, convert_to_numpy=True, normalize_embeddings=True)
+    rows, tokens = [], []
+    for features in encoder.encode_document(texts.documents, output_value=None, show_progress_bar=True):
+        kept = features["attention_mask"].bool()
+        rows.append(torch.nn.functional.normalize(features["token_embeddings"][kept].float(), dim=-1).numpy())
+        tokens.append(features["input_ids"][kept].numpy().astype(np.uint32))
+    print(f"encoded in {time.process_time() - start:.0f} CPU s")
+    np.save(folder / "rows.npy", np.concatenate(rows).astype(np.float32))
+    queries = {f"query-{i:04}": query.astype(np.float32) for i, query in enumerate(asked)}
+    lengths = np.cumsum([0, *map(len, rows)])
+    np.savez(folder / "rest.npz", offsets=lengths, tokens=np.concatenate(tokens), **queries)
+
+
+def encoded(folder: Path, documents: int | None) -> Encoded:
+    """Read the vectors of an earlier call, of the first documents or of all."""
+    with np.load(folder / "rest.npz") as file:
+        queries = [file[name] for name in sorted(file.files) if name.startswith("query-")]
+        offsets, tokens = file["offsets"], file["tokens"]
+    corpus = Encoded(str(folder), np.load(folder / "rows.npy", mmap_mode="r"), offsets, queries, tokens=tokens)
+    return replace(corpus, offsets=offsets[: documents + 1]) if documents else corpus
+
+
+class Index:
+    """An index in a folder. Each method runs in a new process; one that is not implemented is a dash in the table."""
 
     name: str
-    path: Path
-    add: Callable[[range], None]
-    search: Callable[[np.ndarray], np.ndarray]
-    scanned: float = 0
+    scanned = 0.0
+    """The bytes of each row that every search reads; 0 where a search reads only some rows."""
+    efforts: Mapping[str, Mapping[str, int]] = {"": {}}
+    """Options of a search; the table has a row for each."""
+    library = ""
+    """The module without which there is no such index."""
+
+    def add(self, corpus: Encoded, numbers: range, folder: Path) -> None:
+        """Make the index of some documents, or append them."""
+        raise NotImplementedError
+
+    def delete(self, numbers: range, folder: Path) -> None:
+        """Delete some documents."""
+        raise NotImplementedError
+
+    def search(self, folder: Path, **effort: int) -> Search:
+        """Open the index, and return what finds the best documents of one query."""
+        raise NotImplementedError
 
 
-def ours(of: Corpus, folder: Path, dtype: str) -> Iterator[System]:
+class Ours(Index):
     """The index of this package."""
-    index = MathAMRIndex(folder / "ours.mathamr")
 
-    def add(numbers: range) -> None:
-        rows = ({"docno": str(i), "doc_embs": document(of, i)} for i in numbers)
-        index.indexer(mode="append" if index.built() else "create", dtype=dtype).index(rows)
+    def __init__(self, dtype: str, dimensions: int) -> None:
+        self.name, self.dtype = f"`MathAMRIndex`, `dtype={dtype!r}`", dtype
+        bits, scale = {"int8": (8, 4), "int4": (4, 4)}.get(dtype, (8, 0))  # of floats, codes of eight bits are scanned
+        self.scanned = dimensions * bits / 8 + scale
 
-    def search(query: np.ndarray) -> np.ndarray:
-        found = index.colbert(num_results=K)(pd.DataFrame({"qid": ["q"]}).assign(query_embs=[query]))
-        return found["docno"].to_numpy(dtype=np.int64)
+    def add(self, corpus: Encoded, numbers: range, folder: Path) -> None:
+        index = MathAMRIndex(folder / "ours.mathamr")
+        rows = ({"docno": str(i), "doc_embs": corpus.document(i)} for i in numbers)
+        index.indexer(mode="append" if index.built() else "create", dtype=self.dtype).index(rows)
 
-    bits, scale = {"int8": (8, 4), "int4": (4, 4)}.get(dtype, (8, 0))  # of floats, codes of eight bits are scanned
-    yield System(f"`MathAMRIndex`, {dtype}", index.path, add, search, of.dimensions * bits / 8 + scale)
+    def delete(self, numbers: range, folder: Path) -> None:
+        MathAMRIndex(folder / "ours.mathamr").delete(map(str, numbers))
+
+    def search(self, folder: Path, **effort: int) -> Search:
+        retriever = MathAMRIndex(folder / "ours.mathamr").colbert(num_results=K)
+
+        def best(query: np.ndarray) -> Sequence[int]:
+            hits = retriever(pd.DataFrame({"qid": ["q"]}).assign(query_embs=[query]))
+            return [int(docno) for docno in hits["docno"]]
+
+        return best
 
 
-def plaid(of: Corpus, folder: Path) -> Iterator[System]:
-    """Yield fast-plaid with its default of 8 inverted lists for each row of a query, and with 64."""
-    try:
+class FastPlaid(Index):
+    """fast-plaid with its default of 8 inverted lists for each row of a query, and with 64."""
+
+    name, library = "fast-plaid", "fast_plaid"
+    efforts: ClassVar = {f", {probes} probes": {"n_ivf_probe": probes} for probes in (8, 64)}
+
+    @staticmethod
+    def _opened(folder: Path) -> Any:
+        from fast_plaid.search import FastPlaid as Opened
+
+        return Opened(str(folder / "plaid"), device="cpu")
+
+    def add(self, corpus: Encoded, numbers: range, folder: Path) -> None:
         import torch
-        from fast_plaid.search import FastPlaid
-    except ImportError:
-        return
-    index = FastPlaid(str(folder / "plaid"), device="cpu")
-    built: list[range] = []
 
-    def add(numbers: range) -> None:
-        if numbers not in built:
-            rows = [torch.from_numpy(document(of, i)) for i in numbers]
-            (index.update if built else index.create)(documents_embeddings=rows)
-            built.append(numbers)
+        rows = [torch.from_numpy(corpus.document(i)) for i in numbers]
+        index = self._opened(folder)
+        (index.update if (folder / "plaid" / "metadata.json").exists() else index.create)(documents_embeddings=rows)
 
-    def searcher(probes: int) -> Callable[[np.ndarray], np.ndarray]:
-        def search(query: np.ndarray) -> np.ndarray:
-            asked = torch.from_numpy(query)[None]
-            (found,) = index.search(asked, top_k=K, n_ivf_probe=probes, show_progress=False)
-            return np.array([number for number, _ in found], dtype=np.int64)
+    def delete(self, numbers: range, folder: Path) -> None:
+        self._opened(folder).delete(subset=list(numbers))
 
-        return search
+    def search(self, folder: Path, **effort: int) -> Search:
+        import torch
 
-    for probes in (8, 64):
-        yield System(f"fast-plaid, {probes} probes", folder / "plaid", add, searcher(probes))
+        index = self._opened(folder)
+
+        def best(query: np.ndarray) -> Sequence[int]:
+            (hits,) = index.search(torch.from_numpy(query)[None], top_k=K, show_progress=False, **effort)
+            return [number for number, _ in hits]
+
+        return best
 
 
-def document(of: Corpus, i: int) -> np.ndarray:
-    """Return the rows of one document."""
-    return np.array(of.rows[of.offsets[i] : of.offsets[i + 1]])
+class PyLate(Index):
+    """PyLate's index, which is fast-plaid and a table of names."""
+
+    name, library = "PyLate, its PLAID", "pylate"
+
+    @staticmethod
+    def _opened(folder: Path) -> Any:
+        from pylate import indexes
+
+        return indexes.PLAID(str(folder), "pylate", use_fast=True, device="cpu", show_progress=False)
+
+    def add(self, corpus: Encoded, numbers: range, folder: Path) -> None:
+        documents = [corpus.document(i) for i in numbers]
+        self._opened(folder).add_documents(list(map(str, numbers)), documents)
+
+    def delete(self, numbers: range, folder: Path) -> None:
+        self._opened(folder).remove_documents(list(map(str, numbers)))
+
+    def search(self, folder: Path, **effort: int) -> Search:
+        from pylate import retrieve
+
+        retriever = retrieve.ColBERT(self._opened(folder))
+        return lambda query: [int(hit["id"]) for hit in retriever.retrieve([query], k=K)[0]]
 
 
-def measured(system: System, of: Corpus, texts: Texts, true: list[np.ndarray], reading: float) -> str:
-    """Build an index of nine tenths, add the rest, search, and return a row of the table."""
-    first = 9 * len(of) // 10
-    build, append = (cpu(lambda part=part: system.add(part)) for part in (range(first), range(first, len(of))))
-    size = sum(file.stat().st_size for file in system.path.rglob("*") if file.is_file())
-    system.search(of.queries[0])
-    found: list[np.ndarray] = []
-    passed = cpu(lambda: found.extend(map(system.search, of.queries))) / len(of.queries)
-    cells = [
-        *(f"{seconds:.1f}" if seconds > 0.05 else "" for seconds in (build, append)),
-        f"{passed * 1000:.0f}",
-        f"{1000 * system.scanned * of.offsets[-1] / reading:.1f}" if system.scanned else "",
-        *(f"{recall([of_query[:k] for of_query in found], [best[:k] for best in true]):.4f}" for k in (10, K)),
-    ]
-    cells += [f"{quality(found, texts):.3f}", f"{size / len(of):,.0f}"]
-    return f"| {system.name} | {' | '.join(cells)} |"
+class Tachiom(Index):
+    """TACHIOM, clusters of tokens, with its default effort and with more. It neither appends nor deletes."""
+
+    name, library = "TACHIOM", "tachiom"
+    efforts: ClassVar = {
+        ", 500 scored": {},
+        ", 3,000 scored": {"k_docs_to_score": 3000, "k_centroids": 100, "ef_search": 150},
+    }
+
+    def add(self, corpus: Encoded, numbers: range, folder: Path) -> None:
+        from tachiom import Tachiom as Made
+
+        if numbers.start:
+            raise NotImplementedError
+        bounds = corpus.offsets[[0, len(corpus)]]
+        rows = np.ascontiguousarray(corpus.rows[slice(*bounds)].astype(np.float16)).view(np.uint16)
+        lengths = np.diff(corpus.offsets).astype(np.int32)
+        made = Made.build_from_arrays(rows, np.ascontiguousarray(corpus.tokens[slice(*bounds)]), lengths)
+        folder.joinpath("tachiom").mkdir()
+        made.save(str(folder / "tachiom" / "index"))
+
+    def search(self, folder: Path, **effort: int) -> Search:
+        from tachiom import Tachiom as Made
+
+        index = Made.load(str(folder / "tachiom" / "index"))
+        return lambda query: index.search(np.ascontiguousarray(query), K, **effort)[1].tolist()
+
+
+class Answers(NamedTuple):
+    """What the process of the queries saw."""
+
+    best: list[np.ndarray]
+    seconds: float
+    memory: int
+
+
+def answers(index: Index, corpus: Encoded, folder: Path, effort: Mapping[str, int]) -> Answers:
+    """Open an index in a new process and search all queries."""
+    for library in {"torch", index.library} - {""}:  # not part of the index's memory
+        import_module(library)
+    before = resident()
+    search = index.search(folder, **effort)
+    search(corpus.queries[0])
+    best: list[Any] = []
+    seconds = cpu(lambda: best.extend(map(search, corpus.queries)))
+    return Answers([np.asarray(numbers, np.int64) for numbers in best], seconds, resident() - before)
+
+
+def resident() -> int:
+    """Return the bytes of this process that are in memory, those of files included."""
+    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Rss:")) * 1024
 
 
 def cpu(run: Callable[[], Any]) -> float:
@@ -167,16 +277,55 @@ def cpu(run: Callable[[], Any]) -> float:
     return time.process_time() - start
 
 
-def quality(found: list[np.ndarray], texts: Texts) -> float:
+def rows(
+    index: Index, corpus: Encoded, texts: Texts, true: list[np.ndarray], reading: float, folder: Path
+) -> Iterator[str]:
+    """Make an index of nine tenths, add the rest, search, delete a hundredth; yield a row for each effort."""
+
+    def alone(step: Callable[..., Any], *given: Any) -> Any:
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+            return process.submit(step, *given).result()
+
+    def seconds(step: Callable[..., Any], *given: Any) -> str:
+        try:
+            return f"{alone(cpu, partial(step, *given)):.1f}"
+        except NotImplementedError:
+            return "–"
+
+    first = 9 * len(corpus) // 10
+    build = seconds(index.add, corpus, range(first), folder)
+    append = seconds(index.add, corpus, range(first, len(corpus)), folder)
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    tried: list[Answers] = [alone(answers, index, corpus, folder, effort) for effort in index.efforts.values()]
+    once = [build, append, seconds(index.delete, range(len(corpus) // 100), folder)]
+    for label, found in zip(index.efforts, tried, strict=True):
+        cells = [
+            *once,
+            f"{1000 * found.seconds / len(corpus.queries):.0f}",
+            f"{1000 * index.scanned * corpus.offsets[-1] / reading:.1f}" if index.scanned else "",
+            *(f"{recall([of[:k] for of in found.best], [of[:k] for of in true]):.4f}" for k in (10, K)),
+            *(f"{quality(found.best, texts):.3f}", f"{size / len(corpus):,.0f}", f"{found.memory / len(corpus):,.0f}"),
+        ]
+        yield f"| {index.name}{label} | {' | '.join(cells)} |"
+        once = [""] * 3
+
+
+def quality(best: list[np.ndarray], texts: Texts) -> float:
     """Return nDCG' of some rankings."""
     rows = [
         (qid, texts.docnos[number], -float(rank))
-        for qid, numbers in zip(texts.qids, found, strict=True)
+        for qid, numbers in zip(texts.qids, best, strict=True)
         for rank, number in enumerate(numbers)
     ]
     run = pd.DataFrame(rows, columns=["query_id", "doc_id", "score"])
     wanted = texts.qrels[texts.qrels.query_id.isin(texts.qids)]
     return float(ir_measures.calc_aggregate([PRIME], wanted, run)[PRIME])
+
+
+def indexes(dtypes: Sequence[str], dimensions: int) -> Iterator[Index]:
+    """Yield ours, and the peers that are installed."""
+    yield from (Ours(dtype, dimensions) for dtype in dtypes)
+    yield from (peer for peer in (FastPlaid(), PyLate(), Tachiom()) if find_spec(peer.library))
 
 
 def main() -> None:
@@ -186,30 +335,26 @@ def main() -> None:
     parser.add_argument("model", help="a multi-vector model: a name or a folder")
     parser.add_argument("--folder", type=Path, required=True, help="where vectors are kept")
     parser.add_argument("--documents", type=int, help="take the first documents only")
-    parser.add_argument("--dtype", nargs="+", default=["int8"], help="how our index stores rows")
+    parser.add_argument("--dtype", nargs="*", default=["int8"], help="how our index stores rows")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     texts = read(options.arqmath)
-    of = encoded(texts, options.model, options.folder)
-    if options.documents:
-        of = replace(of, offsets=of.offsets[: options.documents + 1])
-    true = [brute.maxsim(of, [query])[0][:K] for query in of.queries]
-    print(f"{len(of):,} documents of {of.offsets[-1] / len(of):.0f} rows, {of.dimensions} dimensions;", end=" ")
-    print(f"{len(of.queries)} queries of {np.mean([len(query) for query in of.queries]):.0f} rows")
-    reading, size = machine(of.dimensions).reading, 4 * of.dimensions * of.offsets[-1]
-    print(f"One core reads {reading / 1e9:.1f} GB/s.")
-    print("| | build, CPU s | append a tenth, CPU s | query, CPU ms | limit, ms |", end=" ")
-    print(f"recall@10 | recall@{K} | nDCG' | bytes a document |")
-    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
-    print(f"| brute force | | | | {1000 * size / reading:.1f} | 1 | 1 |", end=" ")
-    print(f"{quality(true, texts):.3f} | {size / len(of):,.0f} |")
-    for dtype in options.dtype:
-        with tempfile.TemporaryDirectory() as place:
-            for system in ours(of, Path(place), dtype):
-                print(measured(system, of, texts, true, reading), flush=True)
-    with tempfile.TemporaryDirectory() as place:
-        for system in plaid(of, Path(place)):
-            print(measured(system, of, texts, true, reading), flush=True)
+    if not (options.folder / "rest.npz").exists():
+        encode(texts, options.model, options.folder)
+    corpus = encoded(options.folder, options.documents)
+    true = [brute.maxsim(corpus, [query])[0][:K] for query in corpus.queries]
+    print(f"{len(corpus):,} documents of {corpus.offsets[-1] / len(corpus):.0f} rows, {corpus.dimensions} dimensions;")
+    print(f"{len(true)} queries of {np.mean([len(query) for query in corpus.queries]):.0f} rows.")
+    reading, size = machine(corpus.dimensions).reading, 4 * corpus.dimensions * corpus.offsets[-1]
+    print(f"One core reads {reading / 1e9:.1f} GB/s.\n")
+    print("| | build, CPU s | append a tenth, CPU s | delete a hundredth, CPU s | query, CPU ms | limit, ms |", end=" ")
+    print(f"recall@10 | recall@{K} | nDCG' | bytes a document | memory, bytes a document |")
+    print(f"|---|{'---:|' * 10}")
+    print(f"| brute force | | | | | {1000 * size / reading:.1f} | 1 | 1 |", end=" ")
+    print(f"{quality(true, texts):.3f} | {size / len(corpus):,.0f} | |", flush=True)
+    for index in indexes(options.dtype, corpus.dimensions):
+        with tempfile.TemporaryDirectory() as folder:
+            print(*rows(index, corpus, texts, true, reading, Path(folder)), sep="\n", flush=True)
 
 
 if __name__ == "__main__":
