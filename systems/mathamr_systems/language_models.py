@@ -35,14 +35,17 @@ from pyterrier_mathamr.extending import (
 from pyterrier_mathamr.model import DocEncoder, ModelNotFoundError, QueryEncoder, TextScorer
 from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, MathPost, query_post
 
-Precision = Literal["auto", "float32", "bfloat16"]
+EncoderPrecision = Literal["auto", "float32", "bfloat16"]
 """The number type of a language model; ``auto`` is bfloat16 if the processor multiplies in it."""
+
+ModelPreset = Literal["published", "mini"]
+"""The settings of a paper, or ours for a CPU."""
 
 TEXT_COLUMNS = ("html", "text", "markdown")
 """Where the text of a document is, in order of preference."""
 
 
-def mixed(device: torch.device, precision: Precision = "auto") -> AbstractContextManager[Any]:
+def mixed(device: torch.device, precision: EncoderPrecision = "auto") -> AbstractContextManager[Any]:
     """Return a context in which a language model computes in bfloat16, if it should."""
     if precision == "float32" or (precision == "auto" and not has_bfloat16(device)):
         return nullcontext()
@@ -102,7 +105,7 @@ class TokenModel(SavedModel):
 
     @abstractmethod
     def post_rows(
-        self, *, device: str | None = None, precision: Precision = "auto", verbose: bool = False
+        self, *, device: str | None = None, precision: EncoderPrecision = "auto", verbose: bool = False
     ) -> TokenPosts:
         """Return how the transformers encode the texts of a frame with this model."""
 
@@ -111,7 +114,7 @@ class TokenModel(SavedModel):
         *,
         device: str | None = None,
         batch_size: int | None = None,
-        precision: Precision = "auto",
+        precision: EncoderPrecision = "auto",
         verbose: bool = False,
     ) -> DocEncoder:
         """Return the transformer that encodes documents.
@@ -125,7 +128,7 @@ class TokenModel(SavedModel):
         return DocEncoder(self, device=device, batch_size=batch_size, verbose=verbose, precision=precision)
 
     def query_encoder(
-        self, *, device: str | None = None, precision: Precision = "auto", verbose: bool = False
+        self, *, device: str | None = None, precision: EncoderPrecision = "auto", verbose: bool = False
     ) -> QueryEncoder:
         """Return the transformer that encodes queries.
 
@@ -137,7 +140,7 @@ class TokenModel(SavedModel):
         return QueryEncoder(self, device=device, verbose=verbose, precision=precision)
 
     def text_scorer(
-        self, *, device: str | None = None, precision: Precision = "auto", verbose: bool = False
+        self, *, device: str | None = None, precision: EncoderPrecision = "auto", verbose: bool = False
     ) -> TextScorer:
         """Return the transformer that scores the texts of a ranking without an index.
 
@@ -154,8 +157,8 @@ class TokenPosts(PostRows):
 
     model: TokenModel
 
-    def __init__(self, device: str | None, precision: Precision, verbose: bool) -> None:
-        one_of(*get_args(Precision)).check("precision", precision)
+    def __init__(self, device: str | None, precision: EncoderPrecision, verbose: bool) -> None:
+        one_of(*get_args(EncoderPrecision)).check("precision", precision)
         self.options: dict[str, Any] = {"device": device, "precision": precision, "verbose": verbose}
 
     def check(self, frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:

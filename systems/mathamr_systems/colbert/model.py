@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from mathamr_systems.language_models import Precision, TokenModel, TokenPosts, find_checkpoint
+from mathamr_systems.language_models import EncoderPrecision, ModelPreset, TokenModel, TokenPosts, find_checkpoint
 from mathamr_systems.math_tokens import MathVocabulary
 from pyterrier_mathamr.explain import Part
 from pyterrier_mathamr.extending import (
@@ -47,9 +47,7 @@ from .network import (
 )
 from .training import ColBERTData, ColBERTTraining, PostRecords, States, train_colbert
 
-Preset = Literal["published", "mini"]
-
-PRESETS: dict[Preset, tuple[ColBERTOptions, ColBERTTraining]] = {
+PRESETS: dict[ModelPreset, tuple[ColBERTOptions, ColBERTTraining]] = {
     "published": (
         ColBERTOptions(query_length=512, document_length=512, query_expansion=True, math=True),
         ColBERTTraining("all", "triple", epochs=7, batch_size=48, learning_rate=1e-6, warmup=0.0),
@@ -101,7 +99,7 @@ class ColBERT(TokenModel):
         cls,
         backbone: str | Path = "all-MiniLM-L6-v2",
         *,
-        preset: Preset = "mini",
+        preset: ModelPreset = "mini",
         options: ColBERTOptions | None = None,
         training: ColBERTTraining | None = None,
     ) -> ColBERT:
@@ -286,7 +284,7 @@ class ColBERT(TokenModel):
         side: TextSide,
         *,
         device: str | None = None,
-        precision: Precision = "auto",
+        precision: EncoderPrecision = "auto",
         verbose: bool = False,
     ) -> list[TextRows]:
         """Encode texts that are written for the model, see :attr:`texts`.
@@ -305,7 +303,7 @@ class ColBERT(TokenModel):
         return encode_texts(self._on(device), texts, side, precision=precision, verbose=verbose)
 
     def post_rows(
-        self, *, device: str | None = None, precision: Precision = "auto", verbose: bool = False
+        self, *, device: str | None = None, precision: EncoderPrecision = "auto", verbose: bool = False
     ) -> ColBERTPosts:
         """Return how the transformers encode the texts of a frame with this model.
 
@@ -340,7 +338,7 @@ class ColBERTPosts(TokenPosts):
     batch_size = 256
     model: ColBERT
 
-    def __init__(self, model: ColBERT, device: str | None, precision: Precision, verbose: bool) -> None:
+    def __init__(self, model: ColBERT, device: str | None, precision: EncoderPrecision, verbose: bool) -> None:
         super().__init__(device, precision, verbose)
         self.model = model
 
@@ -409,7 +407,7 @@ class LateInteraction:
         name_or_path: str | Path,
         *,
         device: str | None = None,
-        precision: Precision = "auto",
+        precision: EncoderPrecision = "auto",
         verbose: bool = False,
     ) -> None:
         self.model = ColBERT.from_pretrained(name_or_path)

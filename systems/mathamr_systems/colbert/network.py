@@ -46,7 +46,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from mathamr_systems.language_models import Precision, mixed
+from mathamr_systems.language_models import EncoderPrecision, mixed
 from mathamr_systems.math_tokens import MathVocabulary, math_tokens, post_text
 from pyterrier_mathamr.extending import (
     Count,
@@ -210,7 +210,7 @@ class TextRows(NamedTuple):
 
 
 def encode_texts(
-    encoder: Any, texts: Sequence[str], side: TextSide, *, precision: Precision = "auto", verbose: bool = False
+    encoder: Any, texts: Sequence[str], side: TextSide, *, precision: EncoderPrecision = "auto", verbose: bool = False
 ) -> list[TextRows]:
     """Encode texts on the device where the encoder is."""
     encoded: list[TextRows | None] = [None] * len(texts)

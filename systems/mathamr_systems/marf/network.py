@@ -33,7 +33,7 @@ import torch.nn.functional as F  # noqa: N812 - the name torch's own documentati
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from mathamr_systems.language_models import Precision, find_checkpoint, mixed
+from mathamr_systems.language_models import EncoderPrecision, find_checkpoint, mixed
 from mathamr_systems.math_tokens import MathVocabulary, math_tokens, post_text
 from pyterrier_mathamr.extending import (
     BELOW_1,
@@ -243,7 +243,7 @@ class ContextEncoder:
         *,
         query: bool = False,
         device: str | None = None,
-        precision: Precision = "auto",
+        precision: EncoderPrecision = "auto",
         verbose: bool = False,
     ) -> list[TokenRows]:
         """Encode texts, batched by length; memory is bounded by a batch and the result."""
@@ -270,7 +270,7 @@ class ContextEncoder:
         return min(asked, int(getattr(self.network.config, "max_position_embeddings", asked)))
 
     def _encode(
-        self, texts: list[str], query: bool, device: str | None, precision: Precision, verbose: bool
+        self, texts: list[str], query: bool, device: str | None, precision: EncoderPrecision, verbose: bool
     ) -> list[TokenRows]:
         where = choose_device(device)
         self.network.to(where)
@@ -289,7 +289,7 @@ class ContextEncoder:
         return encoded
 
     @torch.inference_mode()
-    def _batch(self, ids: list[list[int]], where: torch.device, precision: Precision) -> Iterator[TokenRows]:
+    def _batch(self, ids: list[list[int]], where: torch.device, precision: EncoderPrecision) -> Iterator[TokenRows]:
         tensors = list(map(torch.tensor, ids))
         padded = pad_sequence(tensors, batch_first=True, padding_value=self.tokenizer.pad_token_id or 0)
         mask = pad_sequence([torch.ones_like(tokens) for tokens in tensors], batch_first=True)
@@ -459,7 +459,7 @@ def formula_rows(
     length: int,
     *,
     device: str | None = None,
-    precision: Precision = "auto",
+    precision: EncoderPrecision = "auto",
 ) -> dict[Symbols, Tensor]:
     """Encode formulas, each distinct one once, so that equal ones have equal rows."""
     where = choose_device(device)
@@ -484,7 +484,7 @@ def fused_rows(
     keys: AttentionKeys,
     *,
     device: str | None = None,
-    precision: Precision = "auto",
+    precision: EncoderPrecision = "auto",
     verbose: bool = False,
 ) -> list[TokenView]:
     """Fuse contexts with formulas, batched by length."""
