@@ -7,8 +7,8 @@ Of a ranking, ``title`` and ``body`` are the topic's texts, ``html``, ``text`` a
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -31,6 +31,7 @@ from pyterrier_mathamr.extending import (
     is_missing,
     local_model,
     one_of,
+    without_bars,
 )
 from pyterrier_mathamr.model import DocEncoder, ModelNotFoundError, QueryEncoder, TextScorer
 from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, MathPost, query_post
@@ -69,6 +70,18 @@ def find_checkpoint(name: str | Path, *, subfolder: str | None = None, revision:
         reason = f"{folder} is not a folder. Give one, or hf:organization/name for a model on the hub"
         raise ModelNotFoundError(str(name), reason)
     return folder
+
+
+@contextmanager
+def loading(name: str | Path) -> Iterator[None]:
+    """Load a backbone without bars; where transformers cannot, raise our error with the first line of its reason."""
+    try:
+        with without_bars():
+            yield
+    except (OSError, ValueError, RuntimeError) as error:
+        problem = str(error).strip().partition("\n")[0]
+        reason = f"it cannot be loaded ({problem}). Give a model of transformers, its weights in safetensors"
+        raise ModelNotFoundError(str(name), reason) from error
 
 
 def check_texts(frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:

@@ -210,6 +210,5 @@ def test_a_language_model_that_is_not_there_or_not_safe_is_refused(new: Callable
     with pytest.raises(UnsafeModelError):
         new(str(tmp_path))
     (tmp_path / "pytorch_model.bin").unlink()
-    if new.__self__ is not ColBERT:  # type: ignore[attr-defined]
-        with pytest.raises((ModelFileError, ModelNotFoundError)):
-            new(str(tmp_path))
+    with pytest.raises((ModelFileError, ModelNotFoundError)):
+        new(str(tmp_path))

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 
-from mathamr_systems.language_models import EncoderPrecision, ModelPreset, TokenModel, TokenPosts, find_checkpoint
+from mathamr_systems.language_models import (
+    EncoderPrecision,
+    ModelPreset,
+    TokenModel,
+    TokenPosts,
+    find_checkpoint,
+    loading,
+)
 from mathamr_systems.math_tokens import MathVocabulary
 from pyterrier_mathamr.explain import Part
 from pyterrier_mathamr.extending import (
     Columns,
-    ConfigError,
     Pipeline,
     RunFolder,
     check_encoder_folder,
     check_new_folder,
     choose_device,
+    one_of,
     without_bars,
 )
 from pyterrier_mathamr.index import MathAMRIndex
@@ -116,19 +123,19 @@ class ColBERT(TokenModel):
             ConfigError: no such preset. ModelNotFoundError: no such language model.
             UnsafeModelError: loading it could run code of its author.
         """
-        if preset not in PRESETS:
-            raise ConfigError("preset", preset, " or ".join(map(repr, PRESETS)))
+        one_of(*get_args(ModelPreset)).check("preset", preset)
         options, training = options or PRESETS[preset][0], training or PRESETS[preset][1]
         folder = find_checkpoint(backbone)
         check_encoder_folder(folder)
-        encoder = assemble(
-            folder,
-            random_projection(folder, options.dimensions, training.seed),
-            query_length=options.query_length,
-            document_length=options.document_length,
-            query_expansion=options.query_expansion,
-            skip_punctuation=options.skip_punctuation,
-        )
+        with loading(backbone):
+            encoder = assemble(
+                folder,
+                random_projection(folder, options.dimensions, training.seed),
+                query_length=options.query_length,
+                document_length=options.document_length,
+                query_expansion=options.query_expansion,
+                skip_punctuation=options.skip_punctuation,
+            )
         model = cls(encoder, options, training)
         model._unprepared = True
         return model

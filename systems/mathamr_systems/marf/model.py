@@ -169,6 +169,7 @@ class MaRF(TokenModel):
         Raises:
             ModelNotFoundError: there is no such backbone. ConfigError: an option does not fit the backbone.
         """
+        one_of(*get_args(ModelPreset)).check("preset", preset)
         config, training = config or PRESETS[preset][0], training or PRESETS[preset][1]
         known = list(posts)
         context = ContextEncoder.load(backbone, config)

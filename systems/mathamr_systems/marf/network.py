@@ -33,7 +33,7 @@ import torch.nn.functional as F  # noqa: N812 - the name torch's own documentati
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from mathamr_systems.language_models import EncoderPrecision, find_checkpoint, mixed
+from mathamr_systems.language_models import EncoderPrecision, find_checkpoint, loading, mixed
 from mathamr_systems.math_tokens import MathVocabulary, math_tokens, post_text
 from pyterrier_mathamr.extending import (
     BELOW_1,
@@ -51,9 +51,7 @@ from pyterrier_mathamr.extending import (
     progress,
     require,
     seeded,
-    without_bars,
 )
-from pyterrier_mathamr.model import ModelNotFoundError
 from pyterrier_mathamr.posts import MathPost, plain_text
 from pyterrier_mathamr.store import Cache
 
@@ -212,16 +210,9 @@ class ContextEncoder:
         folder = str(find_checkpoint(name))
         check_encoder_folder(Path(folder))
         options: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
-        try:
-            with without_bars():
-                tokenizer = library.AutoTokenizer.from_pretrained(folder, **options)
-                network = library.AutoModel.from_pretrained(
-                    folder, use_safetensors=True, dtype=torch.float32, **options
-                )
-        except (OSError, ValueError, RuntimeError) as error:
-            problem = str(error).strip().partition("\n")[0]
-            reason = f"it cannot be loaded ({problem}). Give a model of transformers, its weights in safetensors"
-            raise ModelNotFoundError(name, reason) from error
+        with loading(name):
+            tokenizer = library.AutoTokenizer.from_pretrained(folder, **options)
+            network = library.AutoModel.from_pretrained(folder, use_safetensors=True, dtype=torch.float32, **options)
         return cls(tokenizer, network, config, name)
 
     @property
