@@ -110,8 +110,6 @@ def topic_differences(by_topic: pd.DataFrame, measure: str, baseline: str, syste
 def draw_topic_differences(by_topic: pd.DataFrame, measure: str, baseline: str, system: str) -> Figure:
     """Draw a bar for each topic: how much better (blue) or worse (vermilion, hatched) a system is than a baseline.
 
-    Args, Raises: as for :func:`topic_differences`.
-
     Args:
         by_topic: ``name``, ``qid``, ``measure``, ``value``, as ``pt.Experiment(perquery=True)`` returns it.
         measure: one of its measures, by its name in the table or in the paper (``nDCG'``).
