@@ -129,7 +129,12 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("name", KINDS)
+ALIKE = ("QASim, bi", "Sentence-BERT")  # they train as QQSim does
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in ALIKE else ()) for name in KINDS]
+)
 def test_a_killed_training_resumes_to_the_bytes_of_an_uninterrupted_one(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
