@@ -18,7 +18,6 @@ from pyterrier_mathamr.extending import BETTER, WORSE, Picture, picture_path, re
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from contextlib import AbstractContextManager
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -66,11 +65,8 @@ def save(drawing: Figure | Picture, path: str | Path) -> Path:
     return path
 
 
-@shared
-def _fixed_ids() -> AbstractContextManager[object]:
-    """Let matplotlib write the same ids each time."""
-    context: AbstractContextManager[object] = require("matplotlib", "plots").rc_context({"svg.hashsalt": "mathamr"})
-    return context
+_fixed_ids = shared(lambda: require("matplotlib", "plots").rc_context({"svg.hashsalt": "mathamr"}))
+"""Let matplotlib write the same ids each time."""
 
 
 _COLORS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#8a7a00")

@@ -69,8 +69,8 @@ def test_a_query_finds_the_document_with_its_id_only_where_that_is_judged(tmp_pa
 
     rows = [("sum", "sum", 1), ("prime", "limit", 1)]
     queries = {"sum": "geometric series", "prime": "infinitely many primes at zero"}
-    folder = write_beir(tmp_path / "texts", DOCUMENTS, queries, {"test": rows})
-    report = run_beir(folder, tmp_path / "work", systems=["BM25"], verbose=False)
+    folder = write_beir(tmp_path / "itself", DOCUMENTS, queries, {"test": rows})
+    report = run_beir(folder, tmp_path / "other", systems=["BM25"], verbose=False)
     assert report.tables[MEASURED].set_index("name").loc[TUNED, "RR@10"] == 1
 
 

@@ -25,17 +25,15 @@ def make(path: Path, log: list[str]) -> Any:
 
 def test_a_finished_stage_is_not_done_again_unless_its_artifact_is_gone(tmp_path: Path) -> None:
     log: list[str] = []
+    settings = {"parser": "a", "sizes": (1, 2)}
     for resumed in (False, True):
         stages = Stages(tmp_path)
-        stages.run("graphs", tmp_path / "g", {"parser": "a", "sizes": (1, 2)}, make(tmp_path / "g", log))
+        stages.run("graphs", tmp_path / "g", settings, make(tmp_path / "g", log))
         assert [record.resumed for record in stages.records] == [resumed]
         assert stages.records[0].peak_mib > 1
     assert log == ["g"]
-
-    log: list[str] = []
-    Stages(tmp_path).run("graphs", tmp_path / "g", {}, make(tmp_path / "g", log))
     (tmp_path / "g").unlink()
-    Stages(tmp_path).run("graphs", tmp_path / "g", {}, make(tmp_path / "g", log))
+    Stages(tmp_path).run("graphs", tmp_path / "g", settings, make(tmp_path / "g", log))
     assert log == ["g", "g"]
 
 
