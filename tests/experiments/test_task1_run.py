@@ -162,8 +162,8 @@ def test_a_collection_without_questions_to_choose_by_or_to_report_is_measured_by
     questions = {line: match[1] for line in lines if (match := re.search(r'Id="(\d+)" PostTypeId="1"', line))}
     kept = [line for line in lines if line not in questions or known_item_split(questions[line]) == "train"]
     posts.write_text("".join(kept), encoding="utf-8")
+    options: dict[str, Any] = {"model": "mathamr-plus-mini", "systems": [FUSION], "verbose": False}
     with pytest.warns(MathAMRWarning, match=r"the fusion weight is 0\.5"):
-        options = {"model": "mathamr-plus-mini", "systems": [FUSION], "verbose": False}
         found = run_arqmath(folder, "sample", tmp_path / "work", **options)
     assert found.tables["Known items, test questions"]["RR@10"].isna().all()
     bm25 = found.tables["Task 1, sample"].set_index("name").loc[TUNED, "nDCG(judged_only=True)@1000"]
