@@ -18,6 +18,7 @@ from pyterrier_mathamr.extending import BETTER, WORSE, Picture, picture_path, re
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from contextlib import AbstractContextManager
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -65,8 +66,11 @@ def save(drawing: Figure | Picture, path: str | Path) -> Path:
     return path
 
 
-_fixed_ids = shared(lambda: require("matplotlib", "plots").rc_context({"svg.hashsalt": "mathamr"}))
-"""Let matplotlib write the same ids each time."""
+@shared
+def _fixed_ids() -> AbstractContextManager[object]:
+    """Let matplotlib write the same ids each time."""
+    context: AbstractContextManager[object] = require("matplotlib", "plots").rc_context({"svg.hashsalt": "mathamr"})
+    return context
 
 
 _COLORS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#8a7a00")
@@ -105,6 +109,8 @@ def topic_differences(by_topic: pd.DataFrame, measure: str, baseline: str, syste
 
 def draw_topic_differences(by_topic: pd.DataFrame, measure: str, baseline: str, system: str) -> Figure:
     """Draw a bar for each topic: how much better (blue) or worse (vermilion, hatched) a system is than a baseline.
+
+    Args, Raises: as for :func:`topic_differences`.
 
     Args:
         by_topic: ``name``, ``qid``, ``measure``, ``value``, as ``pt.Experiment(perquery=True)`` returns it.
