@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 from tree_pairs import collections, compare
 
-from mathamr_systems.edit_distance import EditCosts, tree_edit_distances
+from mathamr_systems.formula_trees import EditCosts, tree_edit_distances
 from pyterrier_mathamr.formula import FormulaTree
 from pyterrier_mathamr.formula.packed_trees import PackedTrees
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "systems" / "formulas" / "edit_distance"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "systems"))
 from test_edit_distance import judged
 
 COSTS = EditCosts(0.85, 0.54, 0.15)

@@ -222,6 +222,8 @@ from .sparse.tokens import TEXT as TEXT
 from .sparse.tokens import lex_latex as lex_latex
 
 # the release of ARQMath
+from .arqmath.collection import Split as Split
+from .arqmath.dump import PostKind as PostKind
 from .arqmath.dump import SeenIds as SeenIds
 from .arqmath.dump import count_rows as count_rows
 from .arqmath.dump import open_binary as open_binary

@@ -143,9 +143,9 @@ def is_refusal(error: OSError) -> bool:
 def listed(ids: Sequence[object]) -> str:
     """Name the first five ids, for a message; a long one is cut, and further ones become three dots."""
     names = (f"{name[:77]}…" if isinstance(name, str) and len(name) > 80 else name for name in ids[:5])
-    return shortened([repr(name) for name in names], len(ids))
+    return first_five([repr(name) for name in names], len(ids))
 
 
-def shortened(names: Sequence[str], count: int = 0) -> str:
+def first_five(names: Sequence[str], count: int = 0) -> str:
     """Join the first five names; three dots for further ones, of ``count``."""
     return ", ".join(names[:5]) + (", …" if max(len(names), count) > 5 else "")

@@ -23,7 +23,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Literal, NamedTuple
 
-from pyterrier_mathamr._common.errors import require, shortened
+from pyterrier_mathamr._common.errors import first_five, require
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr.store import move
@@ -238,7 +238,7 @@ def _items(release: Release) -> Iterator[Item]:
             continue
         numbers = {int(file.name.split(".")[0]) for file in files}
         if absent := [f"{number}.tsv" for number in range(1, max(numbers) + 1) if number not in numbers]:
-            yield Item(role, "table", files, "incomplete", True, f"no {shortened(absent)}")
+            yield Item(role, "table", files, "incomplete", True, f"no {first_five(absent)}")
         else:
             yield Item(role, "table", files, "present", True)
     yield item("links between questions", "links", LINKS, needed=False, packed=PACKED_LINKS)

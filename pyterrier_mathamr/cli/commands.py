@@ -403,10 +403,10 @@ def _artifact(path: Path) -> Any:
 
 def _type_of(path: Path) -> str:
     """Read type and format of an artifact from its manifest."""
-    from pyterrier_mathamr.store import META, parse_json, unreadable
+    from pyterrier_mathamr.store import META, parse_object, unreadable
 
     try:
-        content = parse_json((path / META).read_bytes(), path / META)
+        content = parse_object((path / META).read_bytes(), path / META)
     except OSError as error:
         raise unreadable(error, path / META) from error
     return f"{content.get('type')!s:.80}.{content.get('format')!s:.80}"

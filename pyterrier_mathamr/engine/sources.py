@@ -25,7 +25,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyterrier_mathamr._common.errors import require, shortened
+from pyterrier_mathamr._common.errors import first_five, require
 from pyterrier_mathamr._common.feedback import Problems, gathered, progress, report_problem
 from pyterrier_mathamr.formula import definitions, report_unknown_commands, trees_of_posts
 from pyterrier_mathamr.posts import (
@@ -74,7 +74,7 @@ class Update(NamedTuple):
 
     def __str__(self) -> str:
         counts = ", ".join(f"{count:,} {name}" for name, count in zip(self._fields, self[:4], strict=False))
-        return counts + (f" (no readable text in {shortened(self.unreadable)})" if self.unreadable else "")
+        return counts + (f" (no readable text in {first_five(self.unreadable)})" if self.unreadable else "")
 
 
 class Changes(NamedTuple):

@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from pyterrier_mathamr._common.errors import shortened
+from pyterrier_mathamr._common.errors import first_five
 from pyterrier_mathamr._common.feedback import explain_problem
 
 from .files import STYLES
@@ -96,7 +96,7 @@ class FolderMacros:
         """Tell a warning of unknown commands where those are defined whose definitions differ."""
         for name, files in self._files.items():
             if name not in self.macros:
-                explain_problem(rf"the command \{name} is unknown", f"defined differently in {shortened(files)}")
+                explain_problem(rf"the command \{name} is unknown", f"defined differently in {first_five(files)}")
 
     def formula(self, latex: str) -> str:
         """Write out the macros in a formula that belongs to no file, such as a query."""

@@ -18,7 +18,7 @@ from .files import file_sum as file_sum
 from .files import map_arrays as map_arrays
 from .files import move as move
 from .files import new_folder as new_folder
-from .files import parse_json as parse_json
+from .files import parse_object as parse_object
 from .files import replace_file as replace_file
 from .files import replacing as replacing
 from .files import scratch_array as scratch_array

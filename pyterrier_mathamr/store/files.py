@@ -105,7 +105,7 @@ def map_arrays(path: Path) -> dict[str, Array]:
         length = int.from_bytes(file.read(8), "little")
         if length > _MOST_HEADER:
             raise DamagedError(path, "its header has an impossible length")
-        header = parse_json(file.read(length), path)
+        header = parse_object(file.read(length), path)
     data = np.memmap(path, dtype=np.uint8, mode="c")[8 + length :]
     try:
         return {name: _array(data, **entry) for name, entry in header.items()}
@@ -124,7 +124,7 @@ def _array(data: Array, dtype: str, shape: list[int], data_offsets: list[int]) -
     return np.ndarray(tuple(shape), kind, buffer=data.data, offset=start) if size else np.zeros(shape, kind)
 
 
-def parse_json(data: bytes, path: Path) -> dict[str, Any]:
+def parse_object(data: bytes, path: Path) -> dict[str, Any]:
     """Read one JSON object from arbitrary bytes, ``data`` of the file at ``path``.
 
     Raises:

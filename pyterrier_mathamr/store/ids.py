@@ -30,7 +30,7 @@ import numpy.typing as npt
 from pyterrier_mathamr._common.ids import as_id
 
 from .errors import DamagedError
-from .files import Array, parse_json, scratch_array
+from .files import Array, parse_object, scratch_array
 
 Rows = npt.NDArray[np.int64]
 
@@ -58,7 +58,7 @@ class IdFile:
             while place >= 0:
                 kind, following, ids, length = _HEADER.unpack(self._data[place : place + _HEADER.size].tobytes())
                 here = place + _HEADER.size + length
-                about = parse_json(self._data[place + _HEADER.size : here].tobytes(), path)
+                about = parse_object(self._data[place + _HEADER.size : here].tobytes(), path)
                 if kind == _IDS and about["format"] == FORM:
                     prefixes.append(about["prefix"].encode())
                     blocks.append((self.count, here, about["length"] - len(prefixes[-1])))

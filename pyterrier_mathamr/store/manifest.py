@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 
 from .errors import DamagedError, FormatError, NotBuiltError, OtherArtifactError, unreadable
-from .files import Array, FileSum, check_number, parse_json, remove, swap_file
+from .files import Array, FileSum, check_number, parse_object, remove, swap_file
 
 if TYPE_CHECKING:
     from .parts import StoredPart
@@ -257,7 +257,7 @@ def read_signed(path: Path) -> dict[str, Any]:
 
 
 def _checked(data: bytes, path: Path) -> dict[str, Any]:
-    content = parse_json(data, path)
+    content = parse_object(data, path)
     content.pop("checksum", None)
     if signed(content) != data:
         raise DamagedError(path, "its checksum is wrong")
@@ -314,7 +314,7 @@ def _content(path: Path, kind: Kind) -> dict[str, Any]:
         raise NotBuiltError(path, f"there is no finished {kind.name} here; build it, or check the path") from error
     except OSError as error:
         raise unreadable(error, path / META) from error
-    content = parse_json(data, path / META)
+    content = parse_object(data, path / META)
     if (held := f"{content.get('type')!s:.80}.{content.get('format')!s:.80}") != kind.name:
         raise OtherArtifactError(path, f"it holds a {held}, not a {kind.name}")
     if (found := content.get("format_version", content.get("version"))) != kind.version:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from pyterrier_mathamr._common.errors import MathAMRError
 
-from . import DamagedError, parse_json, read_signed, replace_file, signed, unreadable
+from . import DamagedError, parse_object, read_signed, replace_file, signed, unreadable
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ def read_saved(path: str | Path, kind: str | None = None) -> dict[str, Any]:
     path = Path(path)
     if (size := path.stat().st_size) > _LARGEST:
         raise ValueError(f"it has {size:,} bytes")
-    version = parse_json(path.read_bytes(), path).get("format")
+    version = parse_object(path.read_bytes(), path).get("format")
     if type(version) is not int or version != FORMAT:
         raise ValueError(f"format {version!r:.80}, but this release reads {FORMAT}")
     content = read_signed(path)

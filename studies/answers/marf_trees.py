@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from mathamr_systems import InOut
-from mathamr_systems.language_models import Precision
+from mathamr_systems.language_models import EncoderPrecision
 from mathamr_systems.marf import MaRF
 from mathamr_systems.marf.network import MaRFPost, Symbols, formula_tokens, padded
 from pyterrier_mathamr.formula import trees_from_latex
@@ -43,7 +43,7 @@ class TreeMaRF(MaRF):
         return super().readings(posts)
 
     def formula_rows(
-        self, formulas: Iterable[Symbols], *, device: str | None = None, precision: Precision = "auto"
+        self, formulas: Iterable[Symbols], *, device: str | None = None, precision: EncoderPrecision = "auto"
     ) -> dict[Symbols, Tensor]:
         """Encode distinct formulas: a vector for each symbol of the layout tree, then of the operator tree."""
         asked = list(dict.fromkeys(formulas))

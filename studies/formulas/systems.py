@@ -17,7 +17,6 @@ import pandas as pd
 import pyterrier as pt
 
 from mathamr_systems import FormulaFeatures, PairwiseRanker, TangentS
-from mathamr_systems.edit_distance import CostNames, TreeCombine
 from mathamr_systems.experiments.measuring import (
     TimedPipeline,
     joined,
@@ -43,6 +42,7 @@ from mathamr_systems.experiments.task2 import (
     run_task2,
 )
 from mathamr_systems.experiments.workdir import FORMULA_DEPTH, TANGENT, distinct
+from mathamr_systems.formula_trees import CostNames, TreeCombine
 from mathamr_systems.in_out import Combine, Scale
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.records import parse_json

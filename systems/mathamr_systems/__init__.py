@@ -2,12 +2,11 @@
 
 ::
 
-    formula_trees    both trees of each formula, in a few arrays
+    formula_trees    both trees of each formula, in a few arrays; the cost of changing one tree into another
     approach0/       formulas by leaf-root paths of their operator trees
     tangent_s        Tangent's candidates, ranked by how well trees align
     tangent_cft/     formulas by vectors that fastText learns from pairs of symbols
     in_out/          formulas by a vector for each symbol, learned from formulas
-    edit_distance    the cost of changing one tree into another
     formula_ltr/     many similarities of trees, as features for learning to rank
     structural       words by BM25 and formulas by Approach Zero, for a question
     query_reduction  the words and formulas of a question that are worth searching with

@@ -12,9 +12,6 @@ from .colbert import ColBERT as ColBERT
 from .colbert import ColBERTOptions as ColBERTOptions
 from .colbert import ColBERTTraining as ColBERTTraining
 from .colbert import LateInteraction as LateInteraction
-from .edit_distance import EditCosts as EditCosts
-from .edit_distance import EditDistanceReranker as EditDistanceReranker
-from .edit_distance import tree_edit_distance as tree_edit_distance
 from .errors import SystemsError as SystemsError
 from .extract import CosineScorer as CosineScorer
 from .extract import ExtractAnswer as ExtractAnswer
@@ -23,7 +20,10 @@ from .formula_ltr import ListwiseRanker as ListwiseRanker
 from .formula_ltr import PairwiseRanker as PairwiseRanker
 from .formula_texts import FormulaQuery as FormulaQuery
 from .formula_texts import formula_documents as formula_documents
+from .formula_trees import EditCosts as EditCosts
+from .formula_trees import EditDistanceReranker as EditDistanceReranker
 from .formula_trees import FormulaTrees as FormulaTrees
+from .formula_trees import tree_edit_distance as tree_edit_distance
 from .in_out import InOut as InOut
 from .in_out import InOutIndex as InOutIndex
 from .in_out import InOutOptions as InOutOptions

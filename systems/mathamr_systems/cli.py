@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -230,37 +229,23 @@ def _report(evaluation: Evaluation, baseline: str | None) -> str:
             f"{counted(len(evaluation.means) - 1, 'run')}. Better and worse are numbers of topics."
         )
         parts.append(click.wrap_text(text, 80))
-    return "\n\n".join([*parts, "\n".join(_notes(evaluation))])
-
-
-def _notes(evaluation: Evaluation) -> Iterator[str]:
-    yield f"{counted(evaluation.topics, 'judged topic')}."
+    notes = [f"{counted(evaluation.topics, 'judged topic')}."]
     for name, missing in evaluation.missing.items():
         if missing:
             shown = ", ".join(missing[:_NAMED]) + (", …" if len(missing) > _NAMED else "")
-            yield f"{name} lacks {counted(len(missing), 'topic')}, counted as 0: {shown}"
+            notes.append(f"{name} lacks {counted(len(missing), 'topic')}, counted as 0: {shown}")
+    return "\n\n".join([*parts, "\n".join(notes)])
 
 
 def _objects(evaluation: Evaluation, baseline: str | None) -> Iterator[dict[str, Any]]:
-    tests = evaluation.tests.to_dict("records")
     for row in evaluation.means.to_dict("records"):
         name = row.pop("name")
-        line: dict[str, Any] = {
-            "run": name,
-            "topics": evaluation.topics,
-            "missing": evaluation.missing[name],
-            "measures": row,
-        }
+        line = {"run": name, "topics": evaluation.topics, "missing": evaluation.missing[name], "measures": row}
         if baseline and name != baseline:
-            compared = {test["measure"]: _plain(test) for test in tests if test["name"] == name}
-            line |= {"baseline": baseline, "compared": compared}
+            tests = evaluation.tests[evaluation.tests["name"] == name].drop(columns="name").set_index("measure")
+            outcomes = tests.astype(object).where(tests.notna(), None)  # NaN is no JSON
+            line |= {"baseline": baseline, "compared": outcomes.to_dict("index")}
         yield line
-
-
-def _plain(test: dict[Any, Any]) -> dict[str, Any]:
-    """Return the outcome of a test without its names, NaN as null."""
-    values = {str(name): value for name, value in test.items() if name not in ("name", "measure")}
-    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in values.items()}
 
 
 _STUDIES = "`python -m studies {}` in a clone of the repository"

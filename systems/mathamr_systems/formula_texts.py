@@ -90,26 +90,21 @@ def formula_documents(
     COUNT.check("words", words)
     most = INSTANCES[context] if instances is None else instances
     COUNT.check("instances", most)
-    return _documents(posts, context, visual_ids, most, 1 if instances is None else most, words)
+    most_of_short = 1 if instances is None else most
 
+    def documents() -> Iterator[dict[str, Any]]:  # so that options are checked by the call, not by the first document
+        seen, ids = Counter[str](), SeenIds()
+        for row in posts:
+            post = document_or_empty(row)
+            known = {} if visual_ids is None else lookup(visual_ids, [formula.id for formula in post.formulas])
+            for number, formula in enumerate(post.formulas):
+                appearance = known.get(formula.id) or f"${' '.join(formula.latex.split())}"
+                if ids.add(formula.id) and seen[appearance] < (most if len(formula.latex) > SHORT else most_of_short):
+                    seen[appearance] += 1
+                    text = _text(post, number, context, words)
+                    yield {"docno": formula.id, "post_id": str(row["docno"]), "html": text}
 
-def _documents(
-    posts: Iterable[Mapping[str, Any]],
-    context: FormulaContext,
-    visual_ids: VisualIds | None,
-    most: int,
-    most_of_short: int,
-    words: int,
-) -> Iterator[dict[str, Any]]:
-    seen, ids = Counter[str](), SeenIds()
-    for row in posts:
-        post = document_or_empty(row)
-        known = {} if visual_ids is None else lookup(visual_ids, [formula.id for formula in post.formulas])
-        for number, formula in enumerate(post.formulas):
-            appearance = known.get(formula.id) or f"${' '.join(formula.latex.split())}"
-            if ids.add(formula.id) and seen[appearance] < (most if len(formula.latex) > SHORT else most_of_short):
-                seen[appearance] += 1
-                yield {"docno": formula.id, "post_id": str(row["docno"]), "html": _text(post, number, context, words)}
+    return documents()
 
 
 class FormulaQuery(Leaf, Transformer):

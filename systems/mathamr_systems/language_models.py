@@ -7,8 +7,8 @@ Of a ranking, ``title`` and ``body`` are the topic's texts, ``html``, ``text`` a
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -31,18 +31,22 @@ from pyterrier_mathamr.extending import (
     is_missing,
     local_model,
     one_of,
+    without_bars,
 )
 from pyterrier_mathamr.model import DocEncoder, ModelNotFoundError, QueryEncoder, TextScorer
 from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, MathPost, query_post
 
-Precision = Literal["auto", "float32", "bfloat16"]
+EncoderPrecision = Literal["auto", "float32", "bfloat16"]
 """The number type of a language model; ``auto`` is bfloat16 if the processor multiplies in it."""
+
+ModelPreset = Literal["published", "mini"]
+"""The settings of a paper, or ours for a CPU."""
 
 TEXT_COLUMNS = ("html", "text", "markdown")
 """Where the text of a document is, in order of preference."""
 
 
-def mixed(device: torch.device, precision: Precision = "auto") -> AbstractContextManager[Any]:
+def mixed(device: torch.device, precision: EncoderPrecision = "auto") -> AbstractContextManager[Any]:
     """Return a context in which a language model computes in bfloat16, if it should."""
     if precision == "float32" or (precision == "auto" and not has_bfloat16(device)):
         return nullcontext()
@@ -66,6 +70,18 @@ def find_checkpoint(name: str | Path, *, subfolder: str | None = None, revision:
         reason = f"{folder} is not a folder. Give one, or hf:organization/name for a model on the hub"
         raise ModelNotFoundError(str(name), reason)
     return folder
+
+
+@contextmanager
+def loading(name: str | Path) -> Iterator[None]:
+    """Load a backbone without bars; where transformers cannot, raise our error with the first line of its reason."""
+    try:
+        with without_bars():
+            yield
+    except (OSError, ValueError, RuntimeError) as error:
+        problem = str(error).strip().partition("\n")[0]
+        reason = f"it cannot be loaded ({problem}). Give a model of transformers, its weights in safetensors"
+        raise ModelNotFoundError(str(name), reason) from error
 
 
 def check_texts(frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:
@@ -102,7 +118,7 @@ class TokenModel(SavedModel):
 
     @abstractmethod
     def post_rows(
-        self, *, device: str | None = None, precision: Precision = "auto", verbose: bool = False
+        self, *, device: str | None = None, precision: EncoderPrecision = "auto", verbose: bool = False
     ) -> TokenPosts:
         """Return how the transformers encode the texts of a frame with this model."""
 
@@ -111,7 +127,7 @@ class TokenModel(SavedModel):
         *,
         device: str | None = None,
         batch_size: int | None = None,
-        precision: Precision = "auto",
+        precision: EncoderPrecision = "auto",
         verbose: bool = False,
     ) -> DocEncoder:
         """Return the transformer that encodes documents.
@@ -125,7 +141,7 @@ class TokenModel(SavedModel):
         return DocEncoder(self, device=device, batch_size=batch_size, verbose=verbose, precision=precision)
 
     def query_encoder(
-        self, *, device: str | None = None, precision: Precision = "auto", verbose: bool = False
+        self, *, device: str | None = None, precision: EncoderPrecision = "auto", verbose: bool = False
     ) -> QueryEncoder:
         """Return the transformer that encodes queries.
 
@@ -137,7 +153,7 @@ class TokenModel(SavedModel):
         return QueryEncoder(self, device=device, verbose=verbose, precision=precision)
 
     def text_scorer(
-        self, *, device: str | None = None, precision: Precision = "auto", verbose: bool = False
+        self, *, device: str | None = None, precision: EncoderPrecision = "auto", verbose: bool = False
     ) -> TextScorer:
         """Return the transformer that scores the texts of a ranking without an index.
 
@@ -154,8 +170,8 @@ class TokenPosts(PostRows):
 
     model: TokenModel
 
-    def __init__(self, device: str | None, precision: Precision, verbose: bool) -> None:
-        one_of(*get_args(Precision)).check("precision", precision)
+    def __init__(self, device: str | None, precision: EncoderPrecision, verbose: bool) -> None:
+        one_of(*get_args(EncoderPrecision)).check("precision", precision)
         self.options: dict[str, Any] = {"device": device, "precision": precision, "verbose": verbose}
 
     def check(self, frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:

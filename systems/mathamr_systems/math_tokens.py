@@ -146,25 +146,21 @@ def with_arguments(tokens: Sequence[str]) -> Iterator[str]:
             if argument:
                 yield OPEN
         else:
-            yield from _symbol(token, levels, rest)
+            symbol = token
+            if levels[-1].missing:  # it is an argument of the last command
+                levels[-1].missing -= 1
+                levels.append(_Level("bare"))
+                yield OPEN
+                if token[0].isdigit() and len(token) > 1:
+                    rest.extendleft(reversed(_AFTER_DIGIT.findall(token[1:])))
+                    symbol = token[0]
+            yield symbol
+            levels[-1].missing = _ARGUMENTS.get(symbol, 0)
+            yield from _end_bare(levels)
         before = token
     for level in reversed(levels):
         if level.kind in ("argument", "bare"):
             yield CLOSE
-
-
-def _symbol(token: str, levels: list[_Level], rest: deque[str]) -> Iterator[str]:
-    """Write a token that is not a brace, as an argument if the last command lacks one."""
-    if levels[-1].missing:
-        levels[-1].missing -= 1
-        levels.append(_Level("bare"))
-        yield OPEN
-        if token[0].isdigit() and len(token) > 1:
-            rest.extendleft(reversed(_AFTER_DIGIT.findall(token[1:])))
-            token = token[0]
-    yield token
-    levels[-1].missing = _ARGUMENTS.get(token, 0)
-    yield from _end_bare(levels)
 
 
 def _close_brace(levels: list[_Level]) -> Iterator[str]:
@@ -265,15 +261,25 @@ class MathVocabulary:
         one_of("pieces", "random").check("init", init)
         had = tokenizer.get_vocab()
         new = [token for token in self.tokens if token not in had]
-        pieces = [tokenizer(_english(token), add_special_tokens=False)["input_ids"] for token in new]
+        pieces = []
+        for name in (token[1:-1] for token in new):
+            power = _POWER.fullmatch(name)
+            english = f"ten power {power[1]}" if power else _ENGLISH.get(name, name)
+            pieces.append(tokenizer(english, add_special_tokens=False)["input_ids"])
         added_token = require("transformers", "answers").AddedToken
         added: int = tokenizer.add_tokens([added_token(token, normalized=not case) for token in new])
         if model is None:
             return added
         if len(tokenizer) > model.get_input_embeddings().weight.shape[0]:
             model.resize_token_embeddings(len(tokenizer))
-        if init == "pieces":
-            _fill(model.get_input_embeddings().weight, tokenizer.convert_tokens_to_ids(new), pieces)
+        if init == "pieces" and new:
+            import torch  # heavy
+
+            rows, ids = model.get_input_embeddings().weight, tokenizer.convert_tokens_to_ids(new)
+            with torch.no_grad():
+                mean = rows[: min(ids)].mean(dim=0)  # for a name without pieces
+                for row, piece_ids in zip(ids, pieces, strict=True):
+                    rows[row] = rows[piece_ids].mean(dim=0) if piece_ids else mean
         return added
 
     def warn_lacking(self, latex: Iterable[str], tokens: Tokenize = math_tokens) -> None:
@@ -301,20 +307,3 @@ class MathVocabulary:
 
 def _is_math(token: str) -> bool:
     return _MATH.fullmatch(token) is not None
-
-
-def _english(token: str) -> str:
-    name = token[1:-1]
-    if power := _POWER.fullmatch(name):
-        return f"ten power {power[1]}"
-    return _ENGLISH.get(name, name)
-
-
-def _fill(rows: Any, ids: Sequence[int], pieces: Sequence[Sequence[int]]) -> None:
-    """Make each new row the mean of others; of all, where its name has no pieces."""
-    import torch  # heavy
-
-    with torch.no_grad():
-        mean = rows[: min(ids)].mean(dim=0) if ids else None
-        for row, piece_ids in zip(ids, pieces, strict=True):
-            rows[row] = rows[piece_ids].mean(dim=0) if piece_ids else mean

@@ -60,14 +60,13 @@ class NTCIR12Folder(ByPath):
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._files = {what: self._file(what) for what in _NAMES}
-
-    def _file(self, what: str) -> Path:
-        names = tuple(name + ending for name in _NAMES[what] for ending in ("", ".gz"))
-        for name in names:
-            if (file := self.path / name).is_file():
-                return file
-        raise MissingFileError(what, self.path, names, _ASK)
+        self._files = dict[str, Path]()
+        for what, plain in _NAMES.items():
+            names = tuple(name + ending for name in plain for ending in ("", ".gz"))
+            files = [file for name in names if (file := self.path / name).is_file()]
+            if not files:
+                raise MissingFileError(what, self.path, names, _ASK)
+            self._files[what] = files[0]
 
     def topics(self) -> pd.DataFrame:
         r"""Read the topics.
@@ -120,8 +119,11 @@ class NTCIR12Folder(ByPath):
                         "article:index, grade; correct or remove the line"
                     )
                 qid, _, docno, text = cells
-                grade = _grade(text)
-                if grade is None:
+                try:
+                    grade = float(text)
+                except ValueError:
+                    grade = math.nan
+                if not _GRADES[0] <= grade <= _GRADES[1]:
                     raise ARQMathError(
                         f"{file}:{number}: the grade {text[:20]!r} of {docno} is not a number from 0 to 4. Correct or "
                         "remove the line"
@@ -159,14 +161,6 @@ class NTCIR12Folder(ByPath):
     def corpus_file(self) -> Path:
         """Return the file of the formulas."""
         return self._files["corpus"]
-
-
-def _grade(text: str) -> float | None:
-    try:
-        grade = float(text)
-    except ValueError:
-        return None
-    return grade if _GRADES[0] <= grade <= _GRADES[1] else None
 
 
 def _rows(file: Path) -> Iterator[tuple[int, str, str]]:

@@ -196,23 +196,20 @@ def key_terms(post: MathPost, snapshot: BM25Snapshot) -> dict[str, list[dict[str
             term = terms_of[kind].setdefault(key, {"text": text, "written": [], "title": 0.0})
             term["written"].append((place, text))
             term["title"] = max(term["title"], float(piece.start() < end_of_title))
+    postings, documents = snapshot.postings, len(snapshot) + 1
     for kind, terms in terms_of.items():
         for key, term in terms.items():
             term["position"] = term["written"][0][0] / len(pieces)
             term["count"] = math.log(len(term["written"]))
             if kind == "word":
-                term["idf"] = _idf(key, snapshot)
+                term["idf"] = 0.0
+                if key in postings.terms:
+                    holding = len(postings.documents_of(postings.terms[key]))
+                    term["idf"] = math.log(documents / holding) / math.log(documents)
                 term["length"] = min(len(term["text"]) / _LETTERS, 1.0)
             else:
                 term["symbols"] = math.log(1 + len(lex_latex(key))) / 4
     return {kind: list(terms.values()) for kind, terms in terms_of.items()}
-
-
-def _idf(token: str, snapshot: BM25Snapshot) -> float:
-    if token not in snapshot.postings.terms:
-        return 0.0
-    documents = len(snapshot.postings.documents_of(snapshot.postings.terms[token]))
-    return math.log((len(snapshot) + 1) / documents) / math.log(len(snapshot) + 1)
 
 
 def _pushed(queries: pd.DataFrame, posts: Sequence[MathPost]) -> pd.DataFrame:

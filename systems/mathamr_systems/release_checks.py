@@ -243,7 +243,15 @@ def release_statistics(collection: ARQMathCollection, *, year: int = 2022, verbo
         year: the year of the topics; 2022 in the paper.
         verbose: whether to show progress.
     """
-    counts = _post_counts(collection, verbose)
+    total = collection.count_posts() if verbose else None
+    posts = progress(collection.posts(), "reading", "posts", verbose=verbose, total=total)
+    kinds = Counter(post.kind for post in posts)
+    counts: dict[str, int | None] = {
+        "Total posts": kinds.total(),
+        "Question posts": kinds["question"],
+        "Answer posts": kinds["answer"],
+        "Training pairs (question + accepted answer)": sum(1 for _ in collection.pairs()),
+    }
     formulas, visual, holding = _formula_counts(collection, verbose)
     counts["Mathematical formulas"] = formulas
     counts |= _judgment_counts(collection, year, 1, "formula", "Task 1 unique judged answer posts")
@@ -256,19 +264,6 @@ def release_statistics(collection: ARQMathCollection, *, year: int = 2022, verbo
         published = printed if year == 2022 or not of_topics else None
         rows.append(Statistic(name, counts[name], published, _NOTES.get(name, "")))
     return [*rows, Statistic("Visually distinct formulas", visual, None)]
-
-
-def _post_counts(collection: ARQMathCollection, verbose: bool) -> dict[str, int | None]:
-    total = collection.count_posts() if verbose else None
-    kinds = Counter(
-        post.kind for post in progress(collection.posts(), "reading", "posts", verbose=verbose, total=total)
-    )
-    return {
-        "Total posts": kinds.total(),
-        "Question posts": kinds["question"],
-        "Answer posts": kinds["answer"],
-        "Training pairs (question + accepted answer)": sum(1 for _ in collection.pairs()),
-    }
 
 
 def _formula_counts(collection: ARQMathCollection, verbose: bool) -> tuple[int | None, int | None, int | None]:

@@ -23,12 +23,11 @@ import pandas as pd
 import pyterrier as pt
 
 from mathamr_systems.errors import nothing_judged
-from mathamr_systems.formula_trees import FormulaTrees, TreePairs
+from mathamr_systems.formula_trees import FormulaTrees
 from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.extending import (
     COUNT,
     FLAG,
-    ExpressionSnapshot,
     FormulaRetriever,
     Leaf,
     Packed,
@@ -124,6 +123,13 @@ class Counts:
         self.edges[q, nodes] += self.edges[child, places]
         self.edges[q, nodes] += (self.own[q, nodes] != NONE) & (self.own[child, places] != NONE)
 
+    def add_special(self, q: int, pairs: _Special) -> None:
+        """Add the counts of special pairs of children, and remember the pairs."""
+        for ours, theirs in zip(pairs.ours.T, pairs.theirs.T, strict=True):
+            self.add(q, ours, theirs, pairs.nodes)
+        both = np.stack([pairs.ours, pairs.theirs], axis=2).tolist()
+        self.special.setdefault(q, {}).update(zip(pairs.nodes.tolist(), both, strict=True))
+
 
 class _Special(NamedTuple):
     """Pairs of children for ``k`` nodes of the candidates."""
@@ -142,39 +148,30 @@ def count_pairs(query: QueryTree, candidates: PackedTrees, labels: TreeLabels) -
         same[q, :g] = candidates.labels == labels.numbers.get(label, -1)
     total, exact = (kinds != NONE).astype(np.int16), (kinds == EXACT).astype(np.int16)
     counts = Counts(kinds, total, exact, same, np.zeros_like(same), _children(candidates))
+    matrices = labels.kinds[candidates.labels] == "M!"
     for q in range(n - 1, -1, -1):
-        if query.children[q]:
-            (_add_layout if candidates.kind == "slt" else _add_operators)(counts, query, q, candidates, labels)
+        label = query.nodes[q]
+        if candidates.kind == "slt":  # along each edge that both nodes have
+            for edge, child in query.children[q]:
+                if edge == ELEMENT or edge >= len(counts.children):
+                    continue
+                places = counts.children[edge]
+                if edge == WITHIN and label[:2] == "M!":
+                    places = np.where(np.append(matrices, True), g, places)
+                    counts.add_special(q, _cells(counts, query, q, candidates, labels))
+                counts.add(q, child, places)
+        elif query.children[q]:  # in order, or below equal unordered nodes the best pairs first
+            followed = np.ones(g + 1, dtype=np.bool_)
+            if label[:2] == "M!":
+                followed[:g] = ((labels.kinds != "M!") | (labels.starts == label[:3]))[candidates.labels]
+            if label[:1] == "U" and label in labels.numbers:
+                equal = candidates.labels == labels.numbers[label]
+                followed[:g] = ~equal
+                for pairs in _unordered(counts, query, q, np.flatnonzero(equal).astype(np.int32)):
+                    counts.add_special(q, pairs)
+            for place, child in query.children[q][: len(counts.children)]:
+                counts.add(q, child, np.where(followed, counts.children[place], g))
     return counts
-
-
-def _add_layout(counts: Counts, query: QueryTree, q: int, candidates: PackedTrees, labels: TreeLabels) -> None:
-    """Add the children's counts in layout trees: along each edge that both nodes have."""
-    for edge, child in query.children[q]:
-        if edge == ELEMENT or edge >= len(counts.children):
-            continue
-        places = counts.children[edge]
-        if edge == WITHIN and query.nodes[q][:2] == "M!":
-            matrices = np.append(labels.kinds[candidates.labels] == "M!", True)
-            places = np.where(matrices, len(candidates.labels), places)
-            _add(counts, q, _cells(counts, query, q, candidates, labels))
-        counts.add(q, child, places)
-
-
-def _add_operators(counts: Counts, query: QueryTree, q: int, candidates: PackedTrees, labels: TreeLabels) -> None:
-    """Add the children's counts in operator trees: in order, or below equal unordered nodes the best pairs first."""
-    label, g = query.nodes[q], len(candidates.labels)
-    followed = np.ones(g + 1, dtype=np.bool_)
-    if label[:2] == "M!":
-        followed[:g] = ((labels.kinds != "M!") | (labels.starts == label[:3]))[candidates.labels]
-    if label[:1] == "U" and label in labels.numbers:
-        same = candidates.labels == labels.numbers[label]
-        followed[:g] = ~same
-        for pairs in _unordered(counts, query, q, np.flatnonzero(same).astype(np.int32)):
-            _add(counts, q, pairs)
-    for place, child in query.children[q][: len(counts.children)]:
-        places = np.where(followed, counts.children[place], g)
-        counts.add(q, child, places)
 
 
 def _unordered(counts: Counts, query: QueryTree, q: int, nodes: Int32s) -> Iterator[_Special]:
@@ -217,17 +214,14 @@ def _cells(counts: Counts, query: QueryTree, q: int, candidates: PackedTrees, la
     paired[:, :width] = theirs[:, :width]
     for k in np.flatnonzero(~linear).tolist():
         paired[k] = g
-        for a, b in _grid((rows, columns), tuple(sizes[k].tolist())):
+        height, breadth = sizes[k].tolist()
+        grid = ((row, column) for row in range(min(rows, height)) for column in range(min(columns, breadth)))  # lazy
+        for row, column in grid:
+            a, b = row * columns + column, row * breadth + column
             if a >= steps or b >= theirs.shape[1] or theirs[k, b] == g:
                 break
             paired[k, a] = theirs[k, b]
     return _Special(nodes, np.broadcast_to(np.array(ours, dtype=np.int32), paired.shape), paired)
-
-
-def _grid(ours: tuple[int, int], theirs: tuple[int, int]) -> Iterator[tuple[int, int]]:
-    for row in range(min(ours[0], theirs[0])):
-        for column in range(min(ours[1], theirs[1])):
-            yield row * ours[1] + column, row * theirs[1] + column
 
 
 def _column(counts: Counts, number: int, nodes: Int32s) -> Int32s:
@@ -236,14 +230,6 @@ def _column(counts: Counts, number: int, nodes: Int32s) -> Int32s:
         return np.full_like(nodes, len(counts.own[0]) - 1)
     column: Int32s = counts.children[number][nodes]
     return column
-
-
-def _add(counts: Counts, q: int, found: _Special) -> None:
-    """Add the counts of special pairs of children, and remember the pairs."""
-    for ours, theirs in zip(found.ours.T, found.theirs.T, strict=True):
-        counts.add(q, ours, theirs, found.nodes)
-    pairs = np.stack([found.ours, found.theirs], axis=2).tolist()
-    counts.special.setdefault(q, {}).update(zip(found.nodes.tolist(), pairs, strict=True))
 
 
 def _children(trees: PackedTrees) -> Int32s:
@@ -395,19 +381,16 @@ class _Trials:
                 found += [(x, y - start) for x, y in given if y < end]
                 if not self._layout:
                     continue
-            elif not self._layout and self._apart(a, tree.names[b]):
-                continue
+            elif not self._layout:
+                ours, other = self._query.nodes[a], tree.names[b]
+                if ours[:2] == "M!" == other[:2] and ours[:3] != other[:3]:
+                    continue  # matrices or fences of different kinds, whose operands are not compared
             theirs = tree.children[b]
             for place, child in self._children[a]:
                 below = theirs[place]
                 if below < end and (given is None or place != WITHIN):
                     found.append((child, below - start))
         return found
-
-    def _apart(self, node: int, candidate: str) -> bool:
-        """Whether two operators are matrices or fences of different kinds, whose operands are not compared."""
-        label = self._query.nodes[node]
-        return label[:2] == "M!" == candidate[:2] and label[:3] != candidate[:3]
 
     def _trial(self, start: NodePair, tree: _Candidate) -> tuple[_Score, list[NodePair]]:
         """Align from two nodes, unify the variables, and score the matched nodes."""
@@ -569,8 +552,10 @@ class TangentS(Leaf, FormulaRetriever, pt.Estimator):  # type: ignore[misc]
                 chosen = np.arange(len(numbers)) if self.complete else np.searchsorted(numbers, some)
                 columns = slice(3 * place, 3 * place + 3)
                 packed = getattr(trees.expressions.payload, kind)
-                labels = self._labels(trees, kind)
-                features[chosen, columns] = align(query, packed, rows[chosen], labels)
+                cache = f"Tangent-S: {kind} labels"  # read once for all queries
+                if cache not in trees.caches:
+                    trees.caches[cache] = TreeLabels(packed.names)
+                features[chosen, columns] = align(query, packed, rows[chosen], trees.caches[cache])
         return numbers, features
 
     def fit(
@@ -615,11 +600,3 @@ class TangentS(Leaf, FormulaRetriever, pt.Estimator):  # type: ignore[misc]
         some, firsts = np.flatnonzero(scores > 0), snapshot.expressions.firsts
         best, _ = best_first(some, scores[some], self.candidates, lambda found: snapshot.formula_ids(firsts[found]))
         return np.sort(best)
-
-    def _labels(self, trees: ExpressionSnapshot[TreePairs], kind: Packed) -> TreeLabels:
-        """Read the data of labels for the alignment, once for all queries."""
-        name = f"Tangent-S: {kind} labels"
-        if name not in trees.caches:
-            trees.caches[name] = TreeLabels(getattr(trees.expressions.payload, kind).names)
-        labels: TreeLabels = trees.caches[name]
-        return labels

@@ -62,15 +62,13 @@ def tables(folder: Path) -> dict[str, list[FormulaRow]]:
     return {kind: [row for table in some for row in read_formula_table(table)] for kind, some in found.items()}
 
 
-def test_the_first_copy_is_the_collection_itself(small: Path, tmp_path: Path) -> None:
-    made = release.multiply(small, tmp_path / "made", 4)
+def test_copies_after_the_first_have_distinct_formulas_on_which_tables_agree(small: Path, tmp_path: Path) -> None:
+    made = release.multiply(small, tmp_path / "first", 4)
     before, after = list(ARQMathCollection(small).posts()), list(ARQMathCollection(made).posts())
     assert after[:2] == before
     for kind, rows in tables(small).items():
         assert tables(made)[kind][:3] == rows
 
-
-def test_every_copy_has_distinct_formulas_on_which_posts_and_tables_agree(small: Path, tmp_path: Path) -> None:
     made = release.multiply(small, tmp_path / "made", 40)
     posts, rows = list(ARQMathCollection(made).posts()), tables(made)
     assert [int(post.id) for post in posts] == sorted({int(post.id) for post in posts})
@@ -147,13 +145,18 @@ def test_a_run_that_was_killed_goes_on(
     assert len(list((whole / "slt_representation_v3").iterdir())) > 2
 
 
-def test_exponents_equal_the_measured_power() -> None:
+def test_exponents_equal_the_measured_power_and_parts_are_expected_to_grow_so(tmp_path: Path) -> None:
     rows = [{"posts": n, "part": "bm25", "cpu": 3 * n**1.5, "files": 7} for n in (10, 100, 1000)]
     found = {of.quantity: of for of in report.growth(rows)}
     assert found["cpu"].exponent == pytest.approx(1.5)
     assert found["cpu"].last == pytest.approx(1.5)
     assert found["files"].exponent == pytest.approx(0)
     assert set(found) == {"cpu", "files"}
+
+    rows = [{"posts": n, "part": "bm25", "seconds": float(n**2)} for n in (10, 20)]
+    assert series.expected(rows, "bm25", 40) == pytest.approx(1600)
+    assert series.expected([], "bm25", 40) == 0
+    assert series.with_needs(["encoding"]) == ["release", "formulas", "share", "graphs", "encoding"]
 
 
 def test_the_figure_shows_what_has_two_sizes_with_plain_numbers(tmp_path: Path) -> None:
@@ -173,13 +176,6 @@ def test_the_figure_shows_what_has_two_sizes_with_plain_numbers(tmp_path: Path) 
         assert not any(panel.yaxis.get_minor_formatter().format_ticks(panel.yaxis.get_minorticklocs()))
     assert panels[0].xaxis.get_major_formatter()(10_000, 0) == "10,000"
     assert figure.draw(rows, tmp_path / "growth.svg").stat().st_size > 1_000
-
-
-def test_a_part_is_expected_to_grow_as_it_did(tmp_path: Path) -> None:
-    rows = [{"posts": n, "part": "bm25", "seconds": float(n**2)} for n in (10, 20)]
-    assert series.expected(rows, "bm25", 40) == pytest.approx(1600)
-    assert series.expected([], "bm25", 40) == 0
-    assert series.with_needs(["encoding"]) == ["release", "formulas", "share", "graphs", "encoding"]
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks at processes as Linux shows them")

@@ -61,18 +61,16 @@ def test_a_large_split_is_chosen_on_in_part(tmp_path: Path) -> None:
     assert len(folds[0].training) == MOST
 
 
-def test_a_query_does_not_find_itself(tmp_path: Path) -> None:
+def test_a_query_finds_the_document_with_its_id_only_where_that_is_judged(tmp_path: Path) -> None:
     rows = [("sum", "prime", 1), ("b", "prime", 1)]
     folder = write_beir(tmp_path / "texts", DOCUMENTS, {"sum": "geometric primes", "b": "primes"}, {"test": rows})
     report = run_beir(folder, tmp_path / "work", systems=["BM25"], verbose=False)
     assert report.tables[MEASURED].set_index("name").loc[TUNED, "RR@10"] == 1
 
-
-def test_a_query_finds_the_document_with_its_id_where_that_is_judged(tmp_path: Path) -> None:
     rows = [("sum", "sum", 1), ("prime", "limit", 1)]
     queries = {"sum": "geometric series", "prime": "infinitely many primes at zero"}
-    folder = write_beir(tmp_path / "texts", DOCUMENTS, queries, {"test": rows})
-    report = run_beir(folder, tmp_path / "work", systems=["BM25"], verbose=False)
+    folder = write_beir(tmp_path / "itself", DOCUMENTS, queries, {"test": rows})
+    report = run_beir(folder, tmp_path / "other", systems=["BM25"], verbose=False)
     assert report.tables[MEASURED].set_index("name").loc[TUNED, "RR@10"] == 1
 
 

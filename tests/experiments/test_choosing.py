@@ -82,16 +82,12 @@ def test_the_best_setting_of_the_training_year_is_measured_on_the_other() -> Non
     assert set(found.loc[found["rank"] == 0, "docno"]) == {"bad"}  # each year by what the other one chose
     assert set(found["qid"]) == set(QIDS)
 
-
-def test_the_judgments_of_the_test_topics_change_no_choice() -> None:
     turned = QRELS.assign(label=QRELS["label"].where(QRELS["qid"].str.startswith("2020"), 3 - QRELS["label"]))
     systems = [choice("choice", (OLD, NEW))]
     before, after = (chosen_in(Nested(systems, QUESTIONS, qrels)) for qrels in (QRELS, turned))
     assert before["2020 → 2022"] == after["2020 → 2022"] == "best 2020"
     assert before["2022 → 2020"] != after["2022 → 2020"]
 
-
-def test_of_equal_settings_the_first_is_chosen() -> None:
     same = tuple(fitted(of_year("2020"), number=number) for number in range(3))
     assert set(chosen_in(Nested([choice("choice", same)], QUESTIONS, QRELS)).values()) == {"number 0"}
 
@@ -119,8 +115,6 @@ def test_the_weights_of_a_fusion_are_chosen_for_the_parts_of_the_same_fold() -> 
     found = chosen["one + other"].rank(QUESTIONS)
     pd.testing.assert_frame_equal(found.drop(columns="score"), half.drop(columns="score"))
 
-
-def test_a_fusion_prefers_the_side_that_is_right_on_the_training_topics() -> None:
     nested = Nested([choice("old", (OLD,)), choice("new", (NEW,)), fused(("old", "new"))], QUESTIONS, QRELS)
     weights = nested.fit(frozenset(QIDS[:5]))["old + new"].chosen
     assert weights["weight of old"] >= weights["weight of new"]  # type: ignore[operator]
@@ -135,12 +129,10 @@ def test_all_weights_of_a_step_sum_to_one(systems: int, weights: int) -> None:
     assert {max(each) for each in grid} >= {1.0}
 
 
-def test_parts_come_before_what_is_made_of_them() -> None:
+def test_parts_come_first_and_a_system_with_a_missing_extra_is_left_out_with_its_fusions() -> None:
     with pytest.raises(ConfigError, match="old"):
         Nested([fused(("old", "new")), choice("old", (OLD,)), choice("new", (NEW,))], QUESTIONS, QRELS)
 
-
-def test_a_system_with_a_missing_extra_is_left_out_with_its_fusions() -> None:
     def absent(questions: Questions) -> pd.DataFrame:
         raise MissingExtraError("nothing", "answers")
 

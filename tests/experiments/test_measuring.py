@@ -37,11 +37,26 @@ BAD = pd.DataFrame({"qid": ["1", "1", "2"], "docno": ["y", "x", "y"], "score": [
 UNJUDGED = pd.DataFrame({"qid": ["1", "1", "2"], "docno": ["u", "x", "u"], "score": [2.0, 1.0, 1.0], "rank": [0, 1, 0]})
 
 
-def test_unjudged_answers_and_topics_without_judgments_are_left_out() -> None:
+def test_unjudged_answers_are_left_out_and_each_system_searches_once() -> None:
     table = measure({"good": GOOD, "bad": BAD, "unjudged": UNJUDGED}, TOPICS, QRELS).set_index("name")
     assert table[MAP].tolist() == [1.0, 0.25, 0.5]
     assert table[P10].tolist() == pytest.approx([0.1, 0.05, 0.05])
     assert {f"{MAP} reject", "Bpref(rel=2) p-value corrected"} <= set(table.columns)
+
+    calls = []
+
+    def search(topics: pd.DataFrame) -> pd.DataFrame:
+        calls.append(len(topics))
+        return GOOD.assign(query_embs=None)
+
+    rankings, costs = run_systems({"good": pt.apply.generic(search)}, TOPICS)
+    assert calls == [3]
+    assert rankings["good"].columns.tolist() == ["qid", "docno", "score", "rank"]
+    assert costs.name.tolist() == ["good"]
+
+    assert fitted_weight(BAD, GOOD, QRELS[QRELS.label > 0]) > 0.5
+    with pytest.warns(MathAMRWarning, match=r"0\.5"):
+        assert fitted_weight(BAD, GOOD, QRELS.assign(label=0)) == 0.5
 
 
 def test_tables_come_in_one_order_whatever_the_hash_seed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,25 +100,6 @@ def test_rows_that_no_measure_reads_may_be_missing(measures: list[object]) -> No
     assert found.fillna(0.0).to_dict() == pytest.approx(expected)
 
 
-def test_each_system_searches_once_and_large_columns_are_dropped() -> None:
-    calls = []
-
-    def search(topics: pd.DataFrame) -> pd.DataFrame:
-        calls.append(len(topics))
-        return GOOD.assign(query_embs=None)
-
-    rankings, costs = run_systems({"good": pt.apply.generic(search)}, TOPICS)
-    assert calls == [3]
-    assert rankings["good"].columns.tolist() == ["qid", "docno", "score", "rank"]
-    assert costs.name.tolist() == ["good"]
-
-
-def test_the_weight_is_fitted_and_half_where_the_questions_cannot_tell() -> None:
-    assert fitted_weight(BAD, GOOD, QRELS[QRELS.label > 0]) > 0.5
-    with pytest.warns(MathAMRWarning, match=r"0\.5"):
-        assert fitted_weight(BAD, GOOD, QRELS.assign(label=0)) == 0.5
-
-
 def test_a_system_that_finds_nothing_or_nothing_judged_scores_0() -> None:
     topics = pd.DataFrame({"qid": ["1", "2"]})
     qrels = pd.DataFrame({"qid": ["1", "2"], "docno": ["a", "b"], "label": [3, 2]})
@@ -134,16 +130,16 @@ def test_known_items_of_a_random_order_are_the_exact_expectation(right: int, doc
     qrels = pd.DataFrame({"qid": "1", "docno": [f"d{d}" for d in range(right)], "label": 1})
     exact = random_known_items(qrels, documents).set_index("measure")["value"]
     random, reciprocal, recall = np.random.default_rng(1), [], []
-    for _ in range(20_000):
+    for _ in range(4_000):
         places = 1 + np.flatnonzero(random.permutation(documents) < right)
         reciprocal.append(1 / places[0] if places[0] <= 10 else 0.0)
         recall.append((places <= 10).sum() / right)
-    assert exact["RR@10"] == pytest.approx(np.mean(reciprocal), abs=0.01)
-    assert exact["R@10"] == pytest.approx(np.mean(recall), abs=0.01)
+    assert exact["RR@10"] == pytest.approx(np.mean(reciprocal), abs=0.03)
+    assert exact["R@10"] == pytest.approx(np.mean(recall), abs=0.03)
     assert exact.index.tolist() == list(map(str, KNOWN_ITEM_MEASURES))
 
 
-def test_the_table_ends_with_the_random_order_and_names_what_is_near_it() -> None:
+def test_the_table_ends_with_the_random_order_and_tests_against_the_better_baseline() -> None:
     floor = random_floor(MANY)
     found = compare({"good": ranking("relevant"), "chance": ranking("any")}, pd.DataFrame({"qid": QIDS}), MANY, floor)
     assert found.table["name"].tolist() == ["good", "chance", FLOOR]
@@ -154,23 +150,19 @@ def test_the_table_ends_with_the_random_order_and_names_what_is_near_it() -> Non
     assert "12 topics" in remark
     assert remark.endswith("Train on more pairs.")
 
-
-def test_systems_are_tested_against_the_better_of_two_baselines_and_keep_their_order() -> None:
     rankings = {"weak": ranking("any"), "strong": ranking("relevant"), "other": ranking("any")}
     found = compare(rankings, pd.DataFrame({"qid": QIDS}), MANY, random_floor(MANY), baselines=("weak", "strong"))
     assert found.baseline == "strong"
     assert found.table["name"].tolist() == [*rankings, FLOOR]
     assert found.table[f"{NDCG} p-value"].isna().tolist() == [False, True, False, True]
 
-
-def test_topics_that_do_not_separate_the_baseline_from_a_random_order_are_too_few() -> None:
     rankings = {"baseline": ranking("any"), "good": ranking("relevant")}
     (remark,) = compare(rankings, pd.DataFrame({"qid": QIDS}), MANY, random_floor(MANY)).remark("Train on more pairs.")
     assert "too few to distinguish systems" in remark
     assert "Train" not in remark
 
 
-def test_a_system_below_the_random_order_is_near_it_and_one_without_a_result_has_zero() -> None:
+def test_a_system_near_the_random_order_is_named() -> None:
     floor = pd.DataFrame({"qid": list("abcd"), "value": [0.5, 0.5, 0.6, 0.4]})
     below = pd.DataFrame({"name": "below", "qid": list("abcd"), "value": [0.1, 0.2, math.nan, 0.1]})
     above = pd.DataFrame({"name": "above", "qid": list("abcd"), "value": [0.9, 0.8, 0.9, 0.8]})
@@ -179,8 +171,6 @@ def test_a_system_below_the_random_order_is_near_it_and_one_without_a_result_has
     assert "above 0." not in remark
     assert near_random(above, floor, NDCG, "Train.") == ()
 
-
-def test_a_gain_on_few_topics_is_not_yet_above_the_random_order() -> None:
     floor = pd.DataFrame({"qid": ["a", "b"], "value": [0.5, 0.5]})
     own = pd.DataFrame({"name": "x", "qid": ["a", "b"], "value": [0.6, 0.9]})
     assert "x 0.7500" in near_random(own, floor, NDCG, "Train.")[0]
@@ -198,7 +188,7 @@ class Counting(pt.Transformer):
         return topics.assign(**{self.column: 1})
 
 
-def test_the_time_of_a_query_includes_encoding_and_search() -> None:
+def test_the_time_of_a_query_includes_encoding_which_systems_share() -> None:
     encode, search = Counting("query_embs", 20), Counting("score")
     table = time_queries({"plain": TimedPipeline(search), "dense": TimedPipeline(search, encode)}, TOPICS).set_index(
         "name"
@@ -210,8 +200,6 @@ def test_the_time_of_a_query_includes_encoding_and_search() -> None:
     assert table["ms per query"].tolist() == pytest.approx(sums.tolist())
     assert table.loc["dense", "p50 ms"] >= 20
 
-
-def test_systems_that_share_an_encoder_encode_each_query_once() -> None:
     encode, searches = Counting("query_embs"), [Counting("score"), Counting("score")]
     ways = {str(number): TimedPipeline(search, encode) for number, search in enumerate(searches)}
     table = time_queries(ways, TOPICS, most=2)

@@ -90,18 +90,19 @@ def test_each_way_to_search_finds_documents_for_each_query(way: Any, tmp_path: P
     assert model.mteb_model_meta.training_datasets == {"ARQMath"}
 
 
-def test_no_more_documents_than_asked_for_and_the_best_of_them() -> None:
+def test_search_returns_the_best_or_what_is_to_be_reranked() -> None:
     found = search(MTEBSearch.of_model(way="bm25"), top_k=1)
     assert {qid: list(scores) for qid, scores in found.items()} == {"a": ["sum"], "b": ["prime"]}
 
-
-def test_reranking_returns_what_was_asked_for_and_what_is_not_found_last() -> None:
     asked = {"a": ["blank", "sum", "prime"], "b": ["blank", "limit"]}
     found = search(MTEBSearch.of_model(way="bm25"), top_ranked=asked)
     assert {qid: set(scores) for qid, scores in found.items()} == {qid: set(docnos) for qid, docnos in asked.items()}
     ordered = sorted(found["a"], key=found["a"].__getitem__, reverse=True)
     assert ordered[0] == "sum"
     assert found["b"]["blank"] > found["b"]["limit"]  # neither is found: they stay in their order
+
+    with pytest.raises(ConfigError, match="bm25, single, colbert, fused"):
+        MTEBSearch.of_model(way="magic")  # type: ignore[arg-type]
 
 
 def test_any_pipeline_can_be_measured_and_a_second_corpus_replaces_the_first() -> None:
@@ -121,8 +122,3 @@ def test_any_pipeline_can_be_measured_and_a_second_corpus_replaces_the_first() -
     assert model.search(QUERIES, top_k=1)["a"] == {"prime": 1.0}
     assert seen[0][0]["title"] == "Series"
     assert "title" not in seen[0][1]
-
-
-def test_another_way_is_refused() -> None:
-    with pytest.raises(ConfigError, match="bm25, single, colbert, fused"):
-        MTEBSearch.of_model(way="magic")  # type: ignore[arg-type]

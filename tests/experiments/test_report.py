@@ -23,21 +23,17 @@ def make(path: Path, log: list[str]) -> Any:
     return build
 
 
-def test_a_finished_stage_is_not_done_again(tmp_path: Path) -> None:
+def test_a_finished_stage_is_not_done_again_unless_its_artifact_is_gone(tmp_path: Path) -> None:
     log: list[str] = []
+    settings = {"parser": "a", "sizes": (1, 2)}
     for resumed in (False, True):
         stages = Stages(tmp_path)
-        stages.run("graphs", tmp_path / "g", {"parser": "a", "sizes": (1, 2)}, make(tmp_path / "g", log))
+        stages.run("graphs", tmp_path / "g", settings, make(tmp_path / "g", log))
         assert [record.resumed for record in stages.records] == [resumed]
         assert stages.records[0].peak_mib > 1
     assert log == ["g"]
-
-
-def test_a_stage_whose_artifact_is_gone_is_done_again(tmp_path: Path) -> None:
-    log: list[str] = []
-    Stages(tmp_path).run("graphs", tmp_path / "g", {}, make(tmp_path / "g", log))
     (tmp_path / "g").unlink()
-    Stages(tmp_path).run("graphs", tmp_path / "g", {}, make(tmp_path / "g", log))
+    Stages(tmp_path).run("graphs", tmp_path / "g", settings, make(tmp_path / "g", log))
     assert log == ["g", "g"]
 
 
@@ -52,8 +48,6 @@ def test_other_settings_are_an_error_that_lists_the_changes(tmp_path: Path) -> N
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     assert log == ["m"]
 
-
-def test_changed_files_are_named_up_to_three_and_counted(tmp_path: Path) -> None:
     before, now = [f"old{i}" for i in range(50)], ["old0", *(f"new{i}" for i in range(101)), "old1"]
 
     def refused(before: list[str], now: list[str]) -> str:
@@ -95,7 +89,7 @@ TABLE = pd.DataFrame(
 )
 
 
-def test_a_table_of_a_significance_test_is_one_column_a_measure_with_stars() -> None:
+def test_tables_have_stars_four_places_and_fewer_for_large_numbers() -> None:
     assert markdown_table(TABLE) == "\n".join(
         [
             "| name       | Bpref   |",
@@ -105,15 +99,11 @@ def test_a_table_of_a_significance_test_is_one_column_a_measure_with_stars() -> 
         ]
     )
 
-
-def test_numbers_have_four_places_and_other_values_are_empty() -> None:
     table = pd.DataFrame({"a": [1, 2], "b": [math.nan, 1 / 3]})
     assert markdown_table(table).splitlines()[2:] == ["| 1 |        |", "| 2 | 0.3333 |"]
     small = markdown_table(pd.DataFrame({"p": [0.0, 1e-9, 0.00006]}))
     assert small.splitlines()[2:] == ["| 0.0000   |", "| < 0.0001 |", "| 0.0001   |"]
 
-
-def test_large_numbers_have_fewer_places_and_a_spread_as_many_as_its_mean() -> None:
     table = pd.DataFrame(
         {
             "vectors": [71875, 2022],
@@ -136,7 +126,7 @@ def report() -> Report:
     return Report("A run", {"year": 2022}, (stage,), tables, ("A note.",), environment={"python": "3.11"})
 
 
-def test_the_page_has_tables_notes_costs_and_settings(report: Report) -> None:
+def test_a_report_is_a_page_json_and_csv(report: Report, tmp_path: Path) -> None:
     page = report.to_markdown()
     for part in (
         "# A run",
@@ -149,15 +139,11 @@ def test_the_page_has_tables_notes_costs_and_settings(report: Report) -> None:
     ):
         assert part in page
 
-
-def test_a_table_has_its_description_above_and_remarks_below(report: Report) -> None:
     caption = "Task 1, 2022"
     page = dataclasses.replace(report, about={caption: "62 topics."}, remarks={caption: ["Near chance."]}).to_markdown()
     places = [page.index(part) for part in (f"## {caption}", "62 topics.", "| BM25", "Near chance.", "## Notes")]
     assert places == sorted(places)
 
-
-def test_json_and_csv_hold_all_of_it_and_json_has_no_nan(report: Report, tmp_path: Path) -> None:
     report.write(tmp_path)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["report.json", "report.md", "task-1-2022.csv"]
     text = (tmp_path / "report.json").read_text()

@@ -110,16 +110,15 @@ def collection(folder: Path, formulas: str = "", visual: str = "") -> ARQMathCol
     return ARQMathCollection(folder)
 
 
-def test_both_kinds_of_judgments_are_read_by_visual_id(tmp_path: Path) -> None:
+def test_both_kinds_of_judgments_are_read_by_visual_id_and_one_suffices(tmp_path: Path) -> None:
     both = collection(tmp_path, "B.1 0 11 1\nB.1 0 21 3\nB.1 0 12 0\nB.2 0 13 1\n", "B.1 0 1 2\nB.3 0 77 3\n")
     judged = visual_judgments(both, 2022, VisualIds(), {"1", "2", "3"})
     # 11 and 21 look the same: the best grade counts; B.2 has no relevant formula; 77 cannot be found
     assert judged["formula ids"].to_numpy().tolist() == [["B.1", "1", 3], ["B.1", "2", 0]]
     assert judged["visual ids"].to_numpy().tolist() == [["B.1", "1", 2]]
 
-
-def test_one_kind_of_judgments_suffices_and_none_is_an_error(tmp_path: Path) -> None:
-    only = collection(tmp_path, visual="B.1 0 1 2\n")
+    (tmp_path / "only").mkdir()
+    only = collection(tmp_path / "only", visual="B.1 0 1 2\n")
     assert list(visual_judgments(only, 2022, VisualIds(), {"1"})) == ["visual ids"]
     with pytest.raises(ExperimentError):
         visual_judgments(only, 2022, VisualIds(), {"5"})

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from safetensors.numpy import load_file
 
 from pyterrier_mathamr.store import DamagedError, WriteError, file_fingerprint, job, row_fingerprint, writing
-from pyterrier_mathamr.store.files import map_arrays, parse_json, write_arrays
+from pyterrier_mathamr.store.files import map_arrays, parse_object, write_arrays
 
 DTYPES = st.sampled_from(["<f8", "<f4", "<f2", "<i8", "<i4", "<i2", "i1", "<u8", "<u4", "<u2", "u1"])
 ARRAYS = DTYPES.flatmap(lambda dtype: hnp.arrays(dtype, hnp.array_shapes(min_side=0, max_dims=3, max_side=5)))
@@ -68,7 +68,7 @@ def test_an_array_that_does_not_lie_inside_its_file_is_damage(tmp_path, entry) -
 @pytest.mark.parametrize("text", ["[" * 100_000, "{" * 100_000, '{"a": NaN}', "1" * 5000, '{"a": ', "\xff", "[]", ""])
 def test_json_that_is_not_an_object_is_damage(tmp_path, text) -> None:
     with pytest.raises(DamagedError):
-        parse_json(text.encode("latin-1"), tmp_path)
+        parse_object(text.encode("latin-1"), tmp_path)
 
 
 def test_a_failed_write_names_the_artifact(tmp_path) -> None:

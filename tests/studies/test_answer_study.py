@@ -75,7 +75,7 @@ def report(workdir: Path, few_rows: None) -> Report:
     return run_study(STUDY, SAMPLE, workdir, years=["sample"], verbose=False)
 
 
-def test_all_rows_are_in_a_table_with_random_orders_and_bm25(report: Report) -> None:
+def test_all_rows_are_in_tables_with_random_orders_and_notes(report: Report, workdir: Path) -> None:
     judged = report.tables[f"{JUDGED_TOPICS} of sample"].set_index("system")
     assert list(judged.index) == [
         *(FLOOR, TUNED, "worst", "trained", "not installed: needs the extra answers", "topics only")
@@ -87,6 +87,11 @@ def test_all_rows_are_in_a_table_with_random_orders_and_bm25(report: Report) -> 
     known = report.tables[KNOWN_ITEMS].set_index("system")
     assert list(known.index) == [RANDOM_ANSWERS, TUNED, "worst", "trained", "not installed: needs the extra answers"]
     assert known.loc[TUNED, "RR@10"] == pytest.approx(0.6806, abs=0.01)
+
+    assert set(report.about) == set(report.tables)
+    assert all(FEW_JUDGED in text for text in report.about.values())
+    assert "Lengths" in report.tables
+    assert "**Not measured**: not installed" in (workdir / "studies" / "answers-test" / "report.md").read_text()
 
 
 def test_each_row_is_tested_against_bm25_and_its_baselines_and_corrected_for_all_tests(report: Report) -> None:
@@ -103,13 +108,6 @@ def test_each_row_is_tested_against_bm25_and_its_baselines_and_corrected_for_all
     assert tests["p corrected"].tolist() == pytest.approx((7 * tests["p"]).clip(upper=1).tolist())
     judged = report.tables[f"{JUDGED_TOPICS} of sample"].set_index("system")
     assert judged.loc["worst", f"{MAIN} reject"] == tests["significant"][0]
-
-
-def test_every_table_has_a_note_on_small_differences(report: Report, workdir: Path) -> None:
-    assert set(report.about) == set(report.tables)
-    assert all(FEW_JUDGED in text for text in report.about.values())
-    assert "Lengths" in report.tables
-    assert "**Not measured**: not installed" in (workdir / "studies" / "answers-test" / "report.md").read_text()
 
 
 def test_nothing_is_ranked_or_trained_twice_not_even_for_another_study(report: Report, workdir: Path) -> None:
@@ -156,7 +154,7 @@ def test_a_collection_without_test_questions_is_measured_by_its_topics(tmp_path:
     assert report.tables[KNOWN_ITEMS]["RR@10"].isna().all()
 
 
-def test_a_study_names_each_row_once_and_baselines_that_it_has() -> None:
+def test_an_impossible_study_or_run_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="each condition, system"):
         all_systems(Study("answers/test", "", "answers", systems=(WORST, WORST)), COMMON_ROWS)
     with pytest.raises(ConfigError, match="'worst'"):
@@ -164,8 +162,6 @@ def test_a_study_names_each_row_once_and_baselines_that_it_has() -> None:
     mine = System(TUNED, reversed_order)
     assert all_systems(Study("answers/test", "", "answers", systems=(mine,)), COMMON_ROWS)[1] is mine
 
-
-def test_an_impossible_run_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     for given, named in (
         ({"study": "answers/all"}, "answers/marf"),
         ({"years": []}, "year"),

@@ -26,15 +26,13 @@ def bm25_by_threads(parts: AnswerParts) -> pt.Transformer:
     return parts.shared.tuned.retriever(1000) >> parts.answer_texts()
 
 
-def test_systems_are_chosen_by_name() -> None:
+def test_systems_are_chosen_by_name_and_refused_by_the_command_without_them(tmp_path: Path) -> None:
     assert task1_systems(None) is None
     assert task1_systems(["all"]) == [*TASK1, *ANSWER_SYSTEMS.values()]
     assert task1_systems(["structural SEARCH", FUSION]) == [FUSION, ANSWER_SYSTEMS["Structural search"]]
     with pytest.raises(ConfigError, match="Structural search"):
         task1_systems(["structure"])
 
-
-def test_a_system_of_the_studies_is_refused_by_the_command_that_has_it(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"python -m studies task-1 FOLDER --systems"):
         run_arqmath(SAMPLE, "sample", tmp_path, model="mathamr-plus-mini", systems=["ColBERT"], verbose=False)
 

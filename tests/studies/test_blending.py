@@ -119,7 +119,9 @@ def test_the_command_fits_and_measures_each_form(tmp_path: Path) -> None:
         run_blending([write_pairs(tmp_path / "few.jsonl", "few", PARTS[:1])], work, model=model, verbose=False)
 
 
-def test_questions_of_arqmath_are_asked_by_their_titles_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_questions_are_asked_by_titles_and_with_other_letters_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(blending, "known_item_split", lambda qid: "validation" if int(qid) % 2 else "test")
     found = read_kind(SAMPLE)
     by_title, renamed = (found.topics["qid"].str.endswith(end) for end in (TITLE, RENAMED))
@@ -129,8 +131,7 @@ def test_questions_of_arqmath_are_asked_by_their_titles_too(monkeypatch: pytest.
     assert all(len(titles[f"{qid}{TITLE}"]) < len(text) for qid, text in whole.items())
     assert set(found.qrels["docno"]) <= {document["docno"] for document in found.documents()}
 
-
-def test_questions_with_variables_are_asked_with_other_letters_too(tmp_path: Path) -> None:
+    monkeypatch.undo()
     found = read_kind(write_pairs(tmp_path / "proofs.jsonl", "proofs"))
     asked = found.topics.set_index("qid")["query"].to_dict()
     renamed = {qid: text for qid, text in asked.items() if qid.endswith(RENAMED)}

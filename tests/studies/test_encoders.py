@@ -31,11 +31,15 @@ def rows_of(posts: list[list[list[float]]], weights: list[float]) -> Rows:
     return Rows(vectors, post, torch.tensor(weights), counts.cumsum(0) - 1)
 
 
-def test_the_score_is_the_sum_of_weighted_best_matches_and_the_product_of_documents() -> None:
+def test_the_score_and_the_reciprocal_rank_are_as_worked_by_hand() -> None:
     queries = rows_of([[[1.0, 0.0], [0.6, 0.8]]], [3.0, 2.0])
     documents = rows_of([[[0.0, 1.0], [1.0, 0.0]], [[0.8, 0.6]]], [0.0] * 3)
     found = scores(queries, documents, 10.0)
     assert found.tolist() == [[pytest.approx(3 * 1.0 + 2 * 0.8 + 10 * 0.6), pytest.approx(3 * 0.8 + 12 * 0.96)]]
+
+    right = np.eye(12, dtype=bool)[[0, 11, 1]]
+    ranked = np.arange(12.0, 0.0, -1.0)
+    assert reciprocal_ranks(np.stack([ranked] * 3), right).tolist() == [1.0, 0.0, 0.5]
 
 
 def test_a_batch_has_one_kind_and_no_post_twice() -> None:
@@ -51,12 +55,6 @@ def test_a_batch_has_one_kind_and_no_post_twice() -> None:
         assert 2 <= len(batch) <= 3
     textbooks = [pair for batch in found for pair in batch if pair[0].startswith("t")]
     assert len(textbooks) > len(kinds["textbooks"])  # used twice
-
-
-def test_the_first_right_answer_among_ten_counts() -> None:
-    right = np.eye(12, dtype=bool)[[0, 11, 1]]
-    ranked = np.arange(12.0, 0.0, -1.0)
-    assert reciprocal_ranks(np.stack([ranked] * 3), right).tolist() == [1.0, 0.0, 0.5]
 
 
 def test_questions_are_of_both_parts_and_their_answers_come_first() -> None:

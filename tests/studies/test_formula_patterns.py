@@ -33,8 +33,20 @@ def test_every_letter_has_another_name_one_to_one(latex: str) -> None:
     assert changed == {label for label in before.nodes if label[:2] == "V!" and label not in ("V!𝑒", "V!lcm")}
 
 
-def test_a_formula_without_letters_or_that_cannot_be_read_is_not_renamed() -> None:
+def test_what_has_no_letters_or_sub_trees_is_not_altered() -> None:
     assert renamed("1+2=3") is renamed(r"\foo{x}") is None
+
+    assert with_wildcard("x") is None
+
+    latex = r"\begin{align}a&=b\label{one}\\&=c\\d^2&<e\nonumber\end{align}"
+    assert lines_of(latex) == ["a =b", "d^2 <e"]
+    assert lines_of("a=b") == []
+
+    formulas = [("1", "xx"), ("2", "x^2+y"), ("3", "a+b=c")]
+    assert distinct_symbols("xx") == 1
+    found = make_queries(formulas, "renamed", 5, lines=False, holds=lambda latex: "=" in latex)
+    assert [query.docno for query in found] == ["2"]
+    assert len(make_queries(formulas, "renamed", 1, lines=False, holds=lambda _: False)) == 1
 
 
 @pytest.mark.parametrize("latex", ["x^2+y=0", r"\frac{a+b}{2}", r"\begin{align}a&=b\\c&=d\end{align}"])
@@ -45,24 +57,6 @@ def test_one_sub_tree_is_a_wildcard(latex: str) -> None:
     left = opt_from_latex(made.replace("?w", r"\qvar{w}"), lines="all")
     assert left.nodes.count("?w") == 1
     assert len(left.nodes) <= len(opt_from_latex(latex, lines="all").nodes)
-
-
-def test_a_single_symbol_has_no_sub_tree_to_replace() -> None:
-    assert with_wildcard("x") is None
-
-
-def test_lines_that_are_statements_are_queries() -> None:
-    latex = r"\begin{align}a&=b\label{one}\\&=c\\d^2&<e\nonumber\end{align}"
-    assert lines_of(latex) == ["a =b", "d^2 <e"]
-    assert lines_of("a=b") == []
-
-
-def test_formulas_of_few_symbols_and_existing_ones_are_left_out() -> None:
-    formulas = [("1", "xx"), ("2", "x^2+y"), ("3", "a+b=c")]
-    assert distinct_symbols("xx") == 1
-    found = make_queries(formulas, "renamed", 5, lines=False, holds=lambda latex: "=" in latex)
-    assert [query.docno for query in found] == ["2"]
-    assert len(make_queries(formulas, "renamed", 1, lines=False, holds=lambda _: False)) == 1
 
 
 def test_altered_formulas_of_the_sample_are_found(tmp_path: Path) -> None:

@@ -92,11 +92,15 @@ def test_a_large_collection_is_asked_in_part_always_the_same(
     assert len(first.topics) == len(first.qrels) == 1
 
 
-def test_models_and_folders_of_one_name_are_refused(folders: list[Path], tmp_path: Path) -> None:
+def test_one_name_is_refused_and_each_paraphrase_names_one_document(folders: list[Path], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="its own name"):
         run_judges([folders[0], folders[0]], tmp_path, models=[MINI], verbose=False)
     with pytest.raises(ConfigError, match="its own name"):
         run_judges(folders, tmp_path, models=["a/model", "b/model"], verbose=False)
+
+    lines = (Path(judges.__file__).parent / "paraphrases.tsv").read_text(encoding="utf-8").splitlines()
+    assert len({line.split("\t")[0] for line in lines}) == len(lines) == 60
+    assert all(len(line.split("\t")) == 2 and line.split("\t")[1] == line.split("\t")[1].strip() for line in lines)
 
 
 def test_the_questions_of_a_file_replace_those_of_a_folder(folders: list[Path], tmp_path: Path) -> None:
@@ -106,9 +110,3 @@ def test_the_questions_of_a_file_replace_those_of_a_folder(folders: list[Path], 
     found = {row["name"]: row for row in report.tables[FOUND].to_dict("records")}
     assert found[TUNED]["proofs"] == 1
     assert set(report.values["proofs-by-query"]["qid"]) == {"asked-1", "asked-2"}
-
-
-def test_each_paraphrase_names_one_document() -> None:
-    lines = (Path(judges.__file__).parent / "paraphrases.tsv").read_text(encoding="utf-8").splitlines()
-    assert len({line.split("\t")[0] for line in lines}) == len(lines) == 60
-    assert all(len(line.split("\t")) == 2 and line.split("\t")[1] == line.split("\t")[1].strip() for line in lines)

@@ -114,9 +114,3 @@ def test_formulas_come_from_other_posts_with_the_same_lengths(backbone: Path) ->
         assert not set(left.formulas) & set(right.formulas)
         assert sorted(map(len, left.formulas)) == sorted(map(len, right.formulas))
     assert model.readings(posts) == other
-
-
-def test_the_share_of_formula_tokens() -> None:
-    assert marf.formula_share(post_from_text("Is $x<2$ true?")) == pytest.approx(3 / 6)
-    assert marf.formula_share(post_from_text("words only")) == 0
-    assert marf.formula_share(post_from_text("")) == 0

@@ -26,7 +26,7 @@ def answers() -> Iterator[str]:
     return (text for folder in folders_of(ARQMathCollection(SAMPLE), []) for text in folder.documents.values())
 
 
-def test_each_variable_of_a_text_has_one_other_letter() -> None:
+def test_renaming_changes_letters_in_formulas_and_nothing_else() -> None:
     text = r"Let $x_1 + \alpha Y = x_2$ for $x \in \mathbb{R}$, with $\operatorname{rank} Y = n$."
     names = renaming(text, "seed")
     assert set(names) == {"x", r"\alpha", "Y", "n"}
@@ -38,6 +38,14 @@ def test_each_variable_of_a_text_has_one_other_letter() -> None:
         rf"Let ${x}_1 + {alpha} {big} = {x}_2$ for ${x} \in \mathbb{{R}}$, with $\operatorname{{rank}} {big} = {n}$."
     )
     assert renamed(text, "seed") == other != renamed(text, "another")
+
+    text = r"Costs \$5. $$\text{if } a \begin{cases} a & b \\ \label{a} 1 \end{cases}$$ but not a or b."
+    other = renamed(text, "seed")
+    a, b = (renaming(text, "seed")[letter] for letter in "ab")
+    assert (
+        other
+        == rf"Costs \$5. $$\text{{if }} {a} \begin{{cases}} {a} & {b} \\ \label{{a}} 1 \end{{cases}}$$ but not a or b."
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,16 +76,6 @@ def test_canonical_letters_are_the_same_for_all_forms_of_a_formula() -> None:
     for written in (text, *itertools.islice(answers(), 20)):
         assert canonical(canonical(written)) == canonical(written)
         assert canonical(renamed(written, "seed")).count("$") == written.count("$")
-
-
-def test_renaming_changes_letters_and_nothing_else() -> None:
-    text = r"Costs \$5. $$\text{if } a \begin{cases} a & b \\ \label{a} 1 \end{cases}$$ but not a or b."
-    other = renamed(text, "seed")
-    a, b = (renaming(text, "seed")[letter] for letter in "ab")
-    assert (
-        other
-        == rf"Costs \$5. $$\text{{if }} {a} \begin{{cases}} {a} & {b} \\ \label{{a}} 1 \end{{cases}}$$ but not a or b."
-    )
 
 
 def test_a_renamed_formula_has_the_same_tree_but_for_its_letters() -> None:
@@ -126,22 +124,18 @@ def test_a_twin_differs_in_one_formula_which_has_another_tree() -> None:
     assert made > 100
 
 
-def test_a_formula_of_the_question_is_changed_before_a_longer_one() -> None:
+def test_the_contrast_and_twins_change_the_right_formula() -> None:
     text = "First $a + b = c$, then $a + b + c + d + e = f$."
     assert twin_of(text, "seed", ["a + b = c"]).change.latex == "a + b = c"  # type: ignore[union-attr]
     assert twin_of(text, "seed").change.latex == "a + b + c + d + e = f"  # type: ignore[union-attr]
     assert twin_of("no formula, or $x$", "seed") is None
 
-
-def test_the_contrast_has_the_same_formula_with_other_letters_and_another_with_the_same() -> None:
     folder = contrast(["If $x^2 + y = 1$, then $n$."])
     ((qid, right, wrong),) = folder.twins
     assert folder.queries[qid] == "$x^2 + y = 1$"
     assert set(letters_of(folder.documents[right])).isdisjoint({"x", "y"})
     assert set(letters_of(folder.documents[wrong])) == {"x", "y"}
 
-
-def test_a_tie_and_what_is_not_found_count_one_half() -> None:
     ranking = pd.DataFrame(
         [("a", "r", 2.0), ("a", "w", 1.0), ("b", "r", 1.0), ("b", "w", 1.0), ("c", "w", 1.0)],
         columns=["qid", "docno", "score"],

@@ -27,8 +27,6 @@ def test_a_label_keeps_off_a_line_and_within_the_frame() -> None:
     assert free.left > 100  # with room on all sides, above and to the right
     assert free.bottom > 50
 
-
-def test_a_label_without_a_free_place_is_written_nevertheless() -> None:
     (box,) = place_labels(np.array([[100.0, 50.0]]), ["1"], 8, FRAME, [FRAME])
     assert box.within(FRAME)
 

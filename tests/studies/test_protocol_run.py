@@ -56,7 +56,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
         return run_protocol(collection, folder / "work", systems=names, model="mathamr-plus-mini", verbose=False)
 
 
-def test_every_system_is_measured_once_for_each_topic(report: Report) -> None:
+def test_every_system_is_measured_once_for_each_topic_with_its_error(report: Report) -> None:
     names = [
         *BASELINES,
         CROSSED_BM25,
@@ -83,8 +83,6 @@ def test_every_system_is_measured_once_for_each_topic(report: Report) -> None:
     assert table.loc[TUNED, MAIN] == pytest.approx(0.7945, abs=0.01)
     assert table.loc[TUNED, f"{SHORT} 2020"] == table.loc[TUNED, f"{SHORT} 2022"]
 
-
-def test_the_error_is_the_standard_error_over_topics(report: Report) -> None:
     values = report.values["years-crossed-by-topic"]
     own = values[(values["name"] == TUNED) & (values["measure"] == MAIN)]["value"]
     row = report.tables[CROSSED].set_index("name").loc[TUNED]
@@ -114,7 +112,7 @@ def test_known_items_leave_out_what_reads_questions_and_duplicates_do_not(report
     assert report.tables[LINKED]["RR@10 of duplicates"].between(0, 1).all()
 
 
-def test_the_cost_of_a_query_is_shown_with_its_figures(report: Report) -> None:
+def test_the_cost_of_a_query_and_the_loss_of_each_part_are_shown(report: Report) -> None:
     table, crossed = report.tables[OVERVIEW].set_index("name"), report.tables[CROSSED].set_index("name")
     assert not any("without" in name for name in table.index)
     assert table[MAIN].to_dict() == crossed.loc[table.index, MAIN].to_dict()
@@ -128,8 +126,6 @@ def test_the_cost_of_a_query_is_shown_with_its_figures(report: Report) -> None:
     assert fused == pytest.approx(table.loc[[CROSSED_BM25, "TF-IDF"], MB].sum())
     assert table.loc[WEIGHED, MB] == pytest.approx(table.loc[CROSSED_FUSION, MB])  # the index of words is kept once
 
-
-def test_an_ensemble_is_compared_with_itself_without_each_part(report: Report) -> None:
     lost = report.tables[PARTS].set_index("without")
     assert lost.index.tolist() == [CROSSED_BM25, COLBERT, "Tangent"]
     crossed = report.tables[CROSSED].set_index("name")[MAIN]
@@ -164,20 +160,16 @@ def test_systems_are_chosen_by_name_with_their_parts_before_them() -> None:
     with pytest.raises(ConfigError, match="nothing"):
         protocol_systems(["BM25+nothing"])
 
-
-def test_systems_fitted_on_the_other_years_are_not_part_of_a_fusion() -> None:
     assert "SVM-rank" in protocol_systems(["SVM-rank"])
     with pytest.raises(ConfigError, match="judgments of the other years"):
         protocol_systems(["BM25 + SVM-rank"])
 
 
-def test_a_single_year_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+def test_a_single_year_and_unknown_names_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--years 2020,2022"):
         run_protocol(SAMPLE, tmp_path / "work", years="2022", verbose=False)
     assert not (tmp_path / "work").exists()
 
-
-def test_names_with_commas_are_separated_by_semicolons(tmp_path: Path) -> None:
     options = ["crossed", str(SAMPLE), "--workdir", str(tmp_path / "work"), "--systems"]
     done = CliRunner().invoke(main, [*options, "tuned BM25, then ColBERT; no such system;"])
     assert "--systems no such system is not accepted" in done.output

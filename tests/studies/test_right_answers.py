@@ -36,13 +36,11 @@ def folder(tmp_path: Path) -> Path:
     return write(tmp_path / "arqmath")
 
 
-def test_accepted_answers_and_those_with_votes_are_right_of_training_questions_only(folder: Path) -> None:
+def test_accepted_answers_and_those_with_votes_or_of_duplicates_are_right(folder: Path) -> None:
     colbert, marf = set(right_answers(folder, 8)), set(right_answers(folder, 6))
     assert colbert == {(A, f"{A}1"), (A, f"{A}2"), (B, f"{B}1"), (B, f"{B}2"), (C, f"{C}2")}
     assert marf - colbert == {(question, f"{question}{n}") for question in (A, B, C) for n in (3, 4)}
 
-
-def test_the_accepted_answer_of_a_duplicate_is_right_but_not_of_a_test_question(folder: Path) -> None:
     added = set(right_answers(folder, 8, of_duplicates=True)) - set(right_answers(folder, 8))
     assert added == {(A, f"{B}1"), (B, f"{A}1"), (C, f"{B}1")}  # C has none accepted, and is only related to A
     (folder / "links.tsv").unlink()

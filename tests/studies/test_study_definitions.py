@@ -62,7 +62,7 @@ def test_each_row_of_a_paper_study_is_a_row_of_the_paper_and_each_of_those_is_he
         assert {cell.row for cell in cells} == {name for name, _ in published().tables[cells[0].table].rows}
 
 
-def test_the_baselines_are_the_papers() -> None:
+def test_the_conditions_and_baselines_are_the_papers() -> None:
     for study in PAPER:
         table = published().tables[tables_of(study)[0]]
         baselines = {row.published.row for row in study.rows if row.against is None}
@@ -71,8 +71,6 @@ def test_the_baselines_are_the_papers() -> None:
         elif table.baseline:
             assert baselines == {table.baseline}
 
-
-def test_conditions_differ_from_the_papers_settings_in_what_the_study_is_about() -> None:
     formulas = find_study("paper/4.7")
     assert [c.name for c in formulas.conditions] == ["None", "Both (OPT+SLT)", "OPT-only", "SLT-only"]
     assert config(formulas, formulas.conditions[0], 42) == MathAMRConfig.paper_experiments(formulas="none")
@@ -92,7 +90,7 @@ def test_an_ablation_asks_for_what_its_recipes_bring_and_has_a_model_without_mes
         assert (made.training.first_epochs > 0) == (c.recipe.pairs == "first")
 
 
-def test_a_study_refuses_rows_of_conditions_it_does_not_have() -> None:
+def test_a_study_refuses_rows_that_it_does_not_have_and_an_unknown_name() -> None:
     one = condition("one")
     with pytest.raises(ConfigError, match="rows"):
         Study("s", "t", conditions=(one,), rows=(Row("two"),))
@@ -102,14 +100,6 @@ def test_a_study_refuses_rows_of_conditions_it_does_not_have() -> None:
         Study("s", "t", conditions=(one, one), rows=(Row("one"),))
     assert Study("s", "t", conditions=(one,), rows=(Row("one"),)).compared == ["one"]
 
-
-def test_a_distribution_imports_none_that_is_built_on_it() -> None:
-    for package, others in ((PACKAGE, "studies|mathamr_systems"), (SYSTEMS, "studies")):
-        pattern = re.compile(rf"^\s*(from|import) ({others})\b", re.M)
-        assert [file for file in package.rglob("*.py") if pattern.search(file.read_text("utf-8"))] == []
-
-
-def test_an_unknown_study_is_an_error_that_names_those_there_are() -> None:
     with pytest.raises(ConfigError, match=r"paper/4\.6.*ablation/layers"):
         find_study("paper/9.9")
 

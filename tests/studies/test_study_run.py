@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -63,7 +64,7 @@ def by_caption(report: Report, start: str) -> pd.DataFrame:
     return next(table for caption, table in report.tables.items() if caption.startswith(start))
 
 
-def test_the_table_has_the_floor_bm25_and_the_rows(report: Report) -> None:
+def test_the_tables_have_the_rows_and_the_depth_of_the_run(report: Report, workdir: Path) -> None:
     table = by_caption(report, "Task 1, sample pooled, mean")
     assert table.condition.tolist() == ["–", "–", "–", "None", "No VNs"]
     assert table.system.tolist() == [FLOOR, *BASELINES, "ColBERT-style", "ColBERT-style, HNSW"]
@@ -71,15 +72,11 @@ def test_the_table_has_the_floor_bm25_and_the_rows(report: Report) -> None:
     assert ndcg.tolist()[::2][:2] == pytest.approx([0.3921, 0.6254], abs=0.01)
     assert by_caption(report, "Known items").system.tolist()[:3] == ["random order of all answers", *BASELINES]
 
-
-def test_a_model_without_document_vector_is_not_searched_by_one(report: Report) -> None:
     table = by_caption(report, "Every system, known items")
     systems = table.groupby("condition").system.apply(set)
     assert "single vector" in systems["None"]
     assert "single vector" not in systems["No VNs"]
 
-
-def test_systems_are_named_by_the_depth_of_the_run(report: Report, workdir: Path) -> None:
     named = set(by_caption(report, "Every system, Task 1 pooled").system)
     assert {"tuned BM25 % 10 >> scorer", "doc-VN + MaxSim (k = 10)"} <= named  # a hundredth of the paper's 1000
     assert not [name for name in named if "1000" in name]
@@ -87,14 +84,12 @@ def test_systems_are_named_by_the_depth_of_the_run(report: Report, workdir: Path
     assert "tuned BM25 % 10 >> scorer" in set(values.system)
     assert "rankings of 10, or" in report.about["Task 1, sample pooled, mean over seeds"]
 
-
-def test_rows_near_a_random_order_are_pointed_out(report: Report) -> None:
     (remark,) = report.remarks["Every system, Task 1 pooled"]
     assert "None / single vector" in remark  # of a tiny model, trained for an epoch
     assert "mathamr-plus-mini" in remark
 
 
-def test_costs_are_listed_for_each_condition(report: Report) -> None:
+def test_costs_settings_and_published_figures_are_reported(report: Report, workdir: Path) -> None:
     costs = by_caption(report, "Training and index").set_index("condition")
     assert (costs["seconds per epoch"] > 0).all()
     assert (costs["peak MiB"] > 100).all()
@@ -105,8 +100,6 @@ def test_costs_are_listed_for_each_condition(report: Report) -> None:
     assert (speed.drop(index=list(BASELINES))["encoding ms"] > 0).all()
     assert {*BASELINES, "ColBERT-style, HNSW", "tuned BM25 + ColBERT-style"} <= set(speed.index)
 
-
-def test_published_figures_are_kept_apart_from_measured_ones(report: Report, workdir: Path) -> None:
     folder = workdir / "studies" / "tests-formulas"
     kept = json.loads((folder / "report.json").read_text())
     assert len(kept["published"]) == 1
@@ -118,8 +111,6 @@ def test_published_figures_are_kept_apart_from_measured_ones(report: Report, wor
     assert page.index("## Single queries") < heading < page.index("0.392 ± 0.009")
     assert not [file.name for file in folder.glob("*.csv") if "0.392 ± 0.009" in file.read_text()]
 
-
-def test_the_report_describes_how_it_was_made(report: Report) -> None:
     assert report.settings["seeds"] == [1]
     assert report.settings["tests"] == 4
     assert report.settings["results for each query"] == 10  # scaled to the sample
@@ -175,29 +166,34 @@ def test_studies_share_the_runs_they_have_in_common(
 def test_formulas_are_measured_on_runs_that_were_made_before(
     report: Report, workdir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name, trees = "OPT-only", {"formulas": "opt"}
-    run(
-        workdir,
-        [1],
-        study=Study("tests/before", "Only Task 1", conditions=(condition(name, **trees),)),
-    )
     monkeypatch.setattr(job_run, "train_on_pairs", None)  # nothing is trained again
     monkeypatch.setattr(job_run, "measure_job", None)
-    both = Study("tests/after", "Task 2, too", conditions=(condition(name, **trees),), task2=True)
+    rows = (Row("No VNs", "ColBERT-style, HNSW"),)
+    both = replace(STUDY, name="tests/after", conditions=STUDY.conditions[1:], rows=rows, task2=True)
     after = run(workdir, [1], study=both)
     table = by_caption(after, "Task 2, sample pooled")
-    assert table.condition.tolist() == ["–", "–", name]
+    assert table.condition.tolist() == ["–", "–", "No VNs"]
     assert table.system.tolist() == ["random order of the judged", "Tangent", "formula vectors"]
     ndcg = table["nDCG(judged_only=True)@1000"]
     assert ndcg.tolist() == pytest.approx([0.7935, 0.8829, 0.85], abs=0.05)
     assert "formula topic" in " ".join(after.notes)
-    assert by_caption(after, "Task 1, sample pooled, mean").system.tolist()[-1] == "ColBERT-style"
+    assert by_caption(after, "Task 1, sample pooled, mean").system.tolist()[-1] == "ColBERT-style, HNSW"
 
 
-def test_another_collection_needs_another_folder(report: Report, workdir: Path, tmp_path: Path) -> None:
+def test_another_collection_and_wrong_options_are_refused(report: Report, workdir: Path, tmp_path: Path) -> None:
     other = Path(shutil.copytree(SAMPLE, tmp_path / "other"))
     with pytest.raises(ExperimentError, match="collection"):
         run_study(STUDY, other, workdir, years=["sample"], preset="full", verbose=False)
+
+    with pytest.raises(ConfigError, match="preset"):
+        run_study("paper/4.6", SAMPLE, tmp_path / "w", preset="tiny")
+    with pytest.raises(ConfigError, match="layers"):
+        run_study("paper/4.6", SAMPLE, tmp_path / "w", changes={"layers": -1}, verbose=False)
+    with pytest.raises(ConfigError, match="years"):
+        run_study("paper/4.6", SAMPLE, tmp_path / "w", years=[])
+    with pytest.raises(ConfigError, match="pairs"):
+        run_study("ablation/pairs", SAMPLE, tmp_path / "w", verbose=False)
+    assert not (tmp_path / "w" / "graphs.mathamr").exists()
 
 
 def test_failed_runs_are_named_and_the_others_reported(report: Report, workdir: Path) -> None:
@@ -226,15 +222,3 @@ def test_a_job_is_the_same_after_writing_and_reading(tmp_path: Path) -> None:
     assert Job.from_json(job.to_json()) == job
     assert job.settings == {"layers": 0, "pairs": ["p.jsonl"]}
     assert job.folder.name == "ccff87e4be7f"  # as in earlier releases, whose runs are found again
-
-
-def test_wrong_options_are_refused_before_anything_is_made(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="preset"):
-        run_study("paper/4.6", SAMPLE, tmp_path / "w", preset="tiny")
-    with pytest.raises(ConfigError, match="layers"):
-        run_study("paper/4.6", SAMPLE, tmp_path / "w", changes={"layers": -1}, verbose=False)
-    with pytest.raises(ConfigError, match="years"):
-        run_study("paper/4.6", SAMPLE, tmp_path / "w", years=[])
-    with pytest.raises(ConfigError, match="pairs"):
-        run_study("ablation/pairs", SAMPLE, tmp_path / "w", verbose=False)
-    assert not (tmp_path / "w" / "graphs.mathamr").exists()

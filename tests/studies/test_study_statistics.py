@@ -28,8 +28,6 @@ def test_a_paired_test_is_two_tailed_and_bonferroni_multiplies_by_the_number_of_
     assert paired_test(np.array([1.0, 1.1, 0.9]), np.zeros(3), 3).significant
     assert not paired_test(np.array([1.0, 1.1, 0.9]), np.zeros(3), 30).significant
 
-
-def test_equal_systems_are_never_significantly_different() -> None:
     outcome = paired_test(np.array([0.2, 0.4]), np.array([0.2, 0.4]), 1)
     assert (outcome.difference, outcome.p, outcome.significant) == (0.0, 1.0, False)
 
@@ -68,7 +66,7 @@ def tables() -> StudyTables:
     return of(study, Results(pd.DataFrame(rows, columns=columns)))
 
 
-def test_means_are_over_pooled_topics_and_spreads_over_seeds(tables: StudyTables) -> None:
+def test_means_seeds_and_tests_of_pooled_topics(tables: StudyTables) -> None:
     table = tables._mean(("2020", "2022"), [NDCG]).set_index("condition")
     assert table.loc["base", NDCG] == pytest.approx(0.3)
     assert table.loc["better", NDCG] == pytest.approx(0.5)
@@ -76,22 +74,16 @@ def test_means_are_over_pooled_topics_and_spreads_over_seeds(tables: StudyTables
     assert table.loc["better", f"{NDCG} std"] == pytest.approx(0.2 / math.sqrt(2))
     assert tables._mean(["2020"], [NDCG]).set_index("condition").loc["better", NDCG] == pytest.approx(0.4)
 
-
-def test_each_topic_is_one_observation_of_the_test_whatever_the_seeds(tables: StudyTables) -> None:
     assert tables.count == 4
     outcome = tables._tests(tables.rows, ["2020", "2022"]).set_index("measure").loc[NDCG]
     assert outcome.difference == pytest.approx(0.2)
     assert outcome.t == pytest.approx(2 * math.sqrt(3))
     assert outcome["p corrected"] == pytest.approx(4 * outcome.p)
 
-
-def test_the_best_seed_is_chosen_for_each_row_and_compared_with_the_best_of_its_baseline(tables: StudyTables) -> None:
     table = tables.best_seed().set_index("condition")
     assert table.seed.tolist() == [2, 2]
     assert table[NDCG].tolist() == pytest.approx([0.35, 0.6])
 
-
-def test_a_row_whose_run_is_missing_is_left_out(tables: StudyTables) -> None:
     values = tables.results.values
     fewer = Results(values[values.condition != "base"], tables.results.speed, tables.results.costs)
     assert of(tables.study, fewer).rows == ()

@@ -35,7 +35,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> AnswerParts:
     return AnswerParts(shared, "2022", ("sample", "2022"), seed=1)
 
 
-def test_no_test_question_is_in_any_pair_that_is_trained_on(parts: AnswerParts) -> None:
+def test_training_pairs_leave_out_test_questions_and_judgments_come_from_other_years(parts: AnswerParts) -> None:
     links = two_step.linked_texts(parts)
     names = {name for link in links for name in link.names if not name.startswith("link ")}
     assert {"train", "validation"} == {known_item_split(name) for name in names}
@@ -47,8 +47,6 @@ def test_no_test_question_is_in_any_pair_that_is_trained_on(parts: AnswerParts) 
         assert link.held_out or splits == {"train"}
     assert {link.right.title for link in links if link.kind == "related"} == {"The sum $x^2$"}
 
-
-def test_judgments_come_from_other_years_with_their_targets(parts: AnswerParts) -> None:
     examples = judged_examples(parts)
     judged = two_step.judged(parts, "sample")
     assert len(examples) == len(judged) > 0
@@ -57,7 +55,7 @@ def test_judgments_come_from_other_years_with_their_targets(parts: AnswerParts) 
     assert {question for question, _, _ in examples} <= topics
 
 
-def test_linked_questions_are_found_in_both_directions_from_test_questions(parts: AnswerParts) -> None:
+def test_linked_questions_are_found_and_the_reciprocal_rank_is_cut_at_ten(parts: AnswerParts) -> None:
     wanted = linked_questions(parts, "duplicate")
     assert wanted
     names = list(two_step.question_texts(parts))
@@ -67,8 +65,6 @@ def test_linked_questions_are_found_in_both_directions_from_test_questions(parts
         assert others == {*names[max(place - 1, 0) : place], *names[place + 1 : place + 2]}
     assert linked_questions(parts, "all") == wanted  # the related ones are not in the collection
 
-
-def test_the_reciprocal_rank_is_cut_at_ten() -> None:
     ranking = {"a": ["x", "right", "right too"], "b": [*"0123456789", "right"]}
     right = {"a": {"right", "right too"}, "b": {"right"}, "c": {"right"}}
     assert mean_reciprocal_rank(ranking, right) == pytest.approx((1 / 2 + 0 + 0) / 3)

@@ -95,7 +95,7 @@ def test_tokens_do_not_distinguish_numbers_or_relations_but_symbols_do() -> None
     assert [canonical_tree(opt_from_latex(number)).tokens for number in "013"] == [["ZERO"], ["ONE"], ["NUM"]]
 
 
-def test_paths_are_the_prefixes_that_end_at_nodes() -> None:
+def test_paths_are_the_prefixes_that_end_at_nodes_without_those_above_few_leaves() -> None:
     tree = canonical_tree(opt_from_latex("x^2+x"))
     found = formula_paths(tree)
     keys = {key for root in found.roots for key in root.sectors}
@@ -116,8 +116,6 @@ def test_paths_are_the_prefixes_that_end_at_nodes() -> None:
     root = formula_paths(ranked).roots[0]
     assert sorted(path_names(ranked, root.sectors).values()) == ["ONE/RANK_1/divide", "VAR/BASE/SUBSUP/RANK_2/divide"]
 
-
-def test_paths_above_few_leaves_can_be_left_out() -> None:
     tree = canonical_tree(opt_from_latex("a+b+c+d+e+f^2"))
     assert {root.leaves for root in formula_paths(tree).roots} == {1, 2, 7}
     assert {root.leaves for root in formula_paths(tree, 0.2).roots} == {2, 7}
@@ -202,7 +200,7 @@ def test_a_formula_of_one_leaf_is_raised_and_one_without_leaves_is_accepted() ->
 
 
 @pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.feedback.PostWarning")
-def test_pruning_gives_the_ranking_of_reading_every_list(shared_data: Path) -> None:
+def test_pruning_gives_the_ranking_of_scoring_everything(shared_data: Path) -> None:
     from pyterrier_mathamr.arqmath import ARQMathCollection
     from pyterrier_mathamr.posts import document_post
 
@@ -210,27 +208,22 @@ def test_pruning_gives_the_ranking_of_reading_every_list(shared_data: Path) -> N
     for post in ARQMathCollection(shared_data / "arqmath-mini").posts():
         found = document_post({"docno": post.id, "html": post.body})
         latex |= dict.fromkeys(formula.latex for formula in found.formulas)
-        if len(latex) > 1500:
+        if len(latex) > 500:
             break
     pairs = [pair for pair in map(trees_from_latex, latex) if pair.opt is not None]
     index, constants = PathLists.of_paths(map(indexed_paths, pairs)), Constants()
     penalties = constants.penalties(index.of.leaves)
     sizes = np.random.default_rng(3).integers(1, 4, len(pairs))
-    for pair in pairs[:: len(pairs) // 200]:
+    for pair in pairs[:: len(pairs) // 40]:
         query = path_query(formula_paths(canonical_tree(pair.opt)), index)
-        for count in (10, 500):
-            searches = [
-                PathSearch(query, index, sizes, penalties, constants, count, prune=prune) for prune in (True, False)
-            ]
-            fast, whole = (search.run() for search in searches)
+        for count in (10, 200):
+            found = PathSearch(query, index, sizes, penalties, constants, count).run()
             every = score_expressions(query, index.of, np.arange(len(pairs)), constants)
             exact = every.structure * every.symbols * penalties
             order = np.argsort(-exact, kind="stable")
             least = exact[order[np.searchsorted(np.cumsum(sizes[order]), count)]]
-            for found in (fast, whole):
-                np.testing.assert_array_equal(found[exact >= least], exact[exact >= least])
-                assert np.all(found[exact < least] <= exact[exact < least])
-            assert searches[0].read <= searches[1].read
+            np.testing.assert_array_equal(found[exact >= least], exact[exact >= least])
+            assert np.all(found[exact < least] <= exact[exact < least])
 
 
 LATEX = ["x^2+1", "y^2+1", "x^2+x", "y^3", "z", "x^2+1", r"\frac{a}{b}", "7", r"\int_0^1 x^2\,dx"]
@@ -241,12 +234,12 @@ def queries(*latex: object, column: str = "latex") -> pd.DataFrame:
     return pd.DataFrame({"qid": [str(number) for number in range(1, len(latex) + 1)], column: list(latex)})
 
 
-@pytest.fixture
-def index(tmp_path: Path) -> ApproachZeroIndex:
-    return ApproachZeroIndex(tmp_path / "f.a0").index(POSTS)
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> ApproachZeroIndex:
+    return ApproachZeroIndex(tmp_path_factory.mktemp("a0") / "f.a0").index(POSTS)
 
 
-def test_the_scorer_gives_what_the_retriever_gives(index: ApproachZeroIndex, tmp_path: Path) -> None:
+def test_scorer_and_retriever_agree_and_explain_common_paths(index: ApproachZeroIndex, tmp_path: Path) -> None:
     topics = queries("x^2+1", "y^2")
     whole = index.retriever(b1=0.8, b2=0.2, eta=0.1)(topics)
     again = index.scorer(b1=0.8, b2=0.2, eta=0.1)(whole[::-1])
@@ -257,8 +250,6 @@ def test_the_scorer_gives_what_the_retriever_gives(index: ApproachZeroIndex, tmp
     assert pipeline(topics)["docno"].iloc[0] == "p0#0"
     assert pt.inspect.transformer_outputs(pipeline, ["qid", "latex"]) == list(pipeline(topics).columns)
 
-
-def test_an_explanation_has_the_common_paths(index: ApproachZeroIndex) -> None:
     retriever = index.retriever()
     for row in retriever(queries("x^2+1", r"\frac{y}{b}")).to_dict("records"):
         assert index.scorer().explain(row).score == pytest.approx(row["score"])

@@ -19,7 +19,6 @@ from mathamr_systems import ColBERT
 from mathamr_systems.colbert.network import assemble, encode_texts
 from pyterrier_mathamr import MathAMRIndex, Processes
 from pyterrier_mathamr._common.running.resources import one_torch_thread
-from pyterrier_mathamr.model import ModelNotFoundError
 from pyterrier_mathamr.model.batching import has_bfloat16
 from pyterrier_mathamr.posts import document_post, post_from_any
 from tests.package.tiny_colbert import tiny_colbert
@@ -94,7 +93,7 @@ def test_documents_have_no_rows_of_punctuation_and_cls_is_their_last(model):
     )
 
 
-def test_the_scorer_of_an_index_gives_the_similarity_of_the_library(model, encoded, index):
+def test_the_scorer_of_an_index_and_of_texts_give_the_similarity_of_the_library(model, encoded, index) -> None:
     asked = queries(5)
     ranking = asked.merge(encoded[["docno"]], how="cross")
     scored = (model.query_encoder(precision="float32") >> index.scorer())(ranking)
@@ -105,8 +104,6 @@ def test_the_scorer_of_an_index_gives_the_similarity_of_the_library(model, encod
     for qid, docno, score in scored[["qid", "docno", "score"]].itertuples(index=False):
         assert score == pytest.approx(expected[int(qid[1:]), int(docno[1:])], abs=1e-5)
 
-
-def test_the_text_scorer_ranks_as_the_scorer_of_an_index(model, encoded, index):
     ranking = queries(4).merge(encoded[["docno", "text"]], how="cross").assign(score=0.0, rank=0)
     by_text = model.text_scorer(precision="float32")(ranking)
     by_index = (model.query_encoder(precision="float32") >> index.scorer())(ranking)
@@ -179,19 +176,6 @@ def test_an_executor_encodes_what_a_pipeline_does_and_resumes_after_what_is_done
     assert folder_bytes(begun.path) == folder_bytes(whole.path)
 
 
-def test_masking_every_formula_changes_rows_and_renaming_layout_does_not(model):
-    formulas = r"prove $\frac{x}{2}$ and $x^{2}$"
-    layout = r"prove $\dfrac{x}{2}$ and $\left. x^2 \right.\!$"
-    masked = "prove [MASK] and [MASK]"
-    rows = [found.rows for found in encode_of(model, [formulas, layout, masked])]
-    np.testing.assert_array_equal(rows[0], rows[1])
-    assert rows[0].shape != rows[2].shape or not np.allclose(rows[0], rows[2])
-
-
-def encode_of(model: ColBERT, texts: list[str]):
-    return [model.encode([as_written(model, text)], "document", precision="float32")[0] for text in texts]
-
-
 def test_the_order_and_number_of_texts_do_not_matter(model):
     texts = [as_written(model, text) for text in posts(50)["text"]]
     together = encode_texts(model.encoder, texts, "document", precision="float32")
@@ -212,7 +196,7 @@ def test_bfloat16_is_near_float32(model):
     assert cosines.min() > 0.99
 
 
-def test_blank_and_missing_texts_are_accepted(model):
+def test_blank_missing_and_divided_texts_are_read(model) -> None:
     asked = pd.DataFrame({"qid": ["1", "2"], "query": ["", "sum"]})
     assert [rows.shape[0] for rows in model.query_encoder()(asked)["query_embs"]] == [0, 4]
     documents = pd.DataFrame({"docno": ["a", "b"], "html": ["", None]})
@@ -225,31 +209,11 @@ def test_blank_and_missing_texts_are_accepted(model):
     with pytest.raises(pt.validate.InputValidationError):
         model.query_encoder()(pd.DataFrame({"qid": ["1"], "tags": ["a"]}))
 
-
-def test_a_ranking_is_encoded_once_for_each_query(model, monkeypatch):
-    calls = []
-    encode = ColBERT.encode
-    monkeypatch.setattr(
-        ColBERT,
-        "encode",
-        lambda self, texts, side, **options: calls.extend(texts) or encode(self, texts, side, **options),
-    )
-    ranking = queries(3).merge(posts(4)[["docno"]], how="cross")
-    found = model.query_encoder()(ranking)
-    assert len(calls) == 3
-    assert len(found) == 12
-
-
-def test_topics_with_title_and_body_and_documents_in_html_are_read(model):
     topics = pd.DataFrame({"qid": ["1"], "title": ["the sum"], "body": ["of <i>two</i>"]})
     rows = model.query_encoder(precision="float32")(topics)["query_embs"][0]
     text = model.texts.text(document_post({"title": "the sum", "html": "of two"}))
     expected = model.encode([text], "query", precision="float32")
     np.testing.assert_allclose(rows, expected[0].rows, atol=1e-6)
-
-
-def test_a_model_prints_where_it_comes_from(model):
-    assert repr(model) == f"ColBERT.from_pretrained({str(model._source[0])!r})"
 
 
 def test_a_query_asked_again_is_not_encoded_again_unless_an_option_changes(model, monkeypatch) -> None:
@@ -292,11 +256,3 @@ def test_one_line_indexes_and_searches_as_its_encoders_do(folder: Path, tmp_path
     assert set(late.retriever(index, where="year > 2000")(ASKED)["docno"]) == {"b", "c"}
     scored = late.text_scorer()(ASKED.merge(DATED, how="cross"))
     assert scored.groupby("qid")["docno"].first().tolist() == found.groupby("qid")["docno"].first().tolist()
-
-
-def test_documents_are_appended_and_a_missing_checkpoint_is_a_named_error(folder: Path, tmp_path: Path) -> None:
-    late = mathamr_systems.LateInteraction(str(folder))
-    late.index(tmp_path / "late.mathamr", DATED[:2])
-    assert len(late.index(tmp_path / "late.mathamr", DATED[2:], mode="append")) == 3
-    with pytest.raises(ModelNotFoundError):
-        mathamr_systems.LateInteraction(tmp_path / "nothing")

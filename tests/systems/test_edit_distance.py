@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from random_trees import trees
 
 from mathamr_systems import FormulaTrees
-from mathamr_systems.edit_distance import EDIT_COSTS, EditCosts, tree_edit_distance, tree_edit_distances
+from mathamr_systems.formula_trees import EDIT_COSTS, EditCosts, tree_edit_distance, tree_edit_distances
 from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.formula import FormulaTree, trees_from_latex
 from pyterrier_mathamr.formula.packed_trees import PackedTrees
@@ -61,10 +61,6 @@ def judged(query: FormulaTree, candidate: FormulaTree, costs: EditCosts) -> floa
 )
 def test_distances_are_those_worked_by_hand(query: str, candidate: str, wanted: tuple[float, ...]) -> None:
     (slt, opt), (other_slt, other_opt) = trees_from_latex(query), trees_from_latex(candidate)
-    assert slt is not None
-    assert opt is not None
-    assert other_slt is not None
-    assert other_opt is not None
     unit = tree_edit_distance(slt, other_slt), tree_edit_distance(opt, other_opt)
     priced = tree_edit_distance(slt, other_slt, SLT), tree_edit_distance(opt, other_opt, OPT)
     assert (*unit, *priced) == pytest.approx(wanted)
@@ -73,7 +69,7 @@ def test_distances_are_those_worked_by_hand(query: str, candidate: str, wanted: 
 TREES = trees("opt", tuple("abc"), 20)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(query=TREES, candidates=st.lists(TREES, min_size=1, max_size=6), costs=st.sampled_from([SLT, OPT]))
 def test_distances_of_any_trees_equal_apted_s(
     query: FormulaTree, candidates: list[FormulaTree], costs: EditCosts
@@ -131,9 +127,9 @@ RANKING = pd.DataFrame(
 )
 
 
-@pytest.fixture
-def stored_trees(tmp_path: Path) -> FormulaTrees:
-    return FormulaTrees(tmp_path / "f.trees").index(POSTS)
+@pytest.fixture(scope="module")
+def stored_trees(tmp_path_factory: pytest.TempPathFactory) -> FormulaTrees:
+    return FormulaTrees(tmp_path_factory.mktemp("trees") / "f.trees").index(POSTS)
 
 
 def similarities(query: str, costs: str) -> pd.DataFrame:

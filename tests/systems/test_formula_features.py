@@ -52,15 +52,13 @@ def test_pairs_and_labels_are_matched_as_in_single_calls(kind: Any) -> None:
     check()
 
 
-def test_six_symbol_pairs_against_the_same_six_are_two_thirds_as_run_and_1_as_dice() -> None:
+def test_six_symbol_pairs_and_their_places_as_run_and_as_dice() -> None:
     tree = slt_from_latex("x^2+1")
     matches = match_pairs(*Numbered.both(tree, PackedTrees.of_trees([tree], "slt")), places=True)
     assert matches.times.sum() == 6
     assert matches.as_run().tolist() == pytest.approx([2 / 3])
     assert matches.dice().tolist() == [1.0]
 
-
-def test_the_place_of_a_pair_distinguishes_it_only_as_run() -> None:
     query, shifted = slt_from_latex("x^2"), slt_from_latex("yx^2")
     both = Numbered.both(query, PackedTrees.of_trees([shifted], "slt"))
     assert match_pairs(*both).shared().tolist() == [3]
@@ -79,9 +77,9 @@ RANKING = pd.DataFrame(
 )
 
 
-@pytest.fixture
-def trees(tmp_path: Path) -> FormulaTrees:
-    return FormulaTrees(tmp_path / "f.trees").index(POSTS)
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory: pytest.TempPathFactory) -> FormulaTrees:
+    return FormulaTrees(tmp_path_factory.mktemp("trees") / "f.trees").index(POSTS)
 
 
 class Cosines:
@@ -108,7 +106,7 @@ def test_values_match_the_parts_that_compare_trees(trees: FormulaTrees) -> None:
                 assert row[f"{which} weighted edit distance"] == pytest.approx(1 - priced / nodes)
 
 
-def test_shares_and_differences_are_as_worked_by_hand(trees: FormulaTrees) -> None:
+def test_shares_differences_and_costs_are_as_worked_by_hand(trees: FormulaTrees) -> None:
     features = FormulaFeatures(trees)
     found = pd.DataFrame(features.values(trees_from_latex("x^2+1"), IDS), index=LATEX, columns=features.names)
     found = found.loc[["x^2", "x^2+y^2+1"]]  # trees of x^2+1: x, 2, +, 1 and plus(SUP(x, 2), 1)
@@ -122,8 +120,6 @@ def test_shares_and_differences_are_as_worked_by_hand(trees: FormulaTrees) -> No
     assert found.loc["x^2", "SLT nodes"] == pytest.approx(2 * 2 / 6)
     assert found.loc["x^2", "SLT tuples"] == pytest.approx(2 * 2 / (6 + 3))  # (x, 2, a), (2, end) of six and three
 
-
-def test_a_printed_cost_is_that_of_deletion_insertion_and_renaming(trees: FormulaTrees) -> None:
     features = FormulaFeatures(trees)
     found = pd.DataFrame(features.values(trees_from_latex("x^2+1"), IDS), index=LATEX, columns=features.names)
     assert found.loc["y^2+1", "SLT weighted edit distance"].item() == pytest.approx(1 - 0.20 / 8)
@@ -149,7 +145,7 @@ def test_scaling_as_worked_by_hand() -> None:
     assert scaled(values).T.tolist() == [pytest.approx([0, 0.5, 1]), [0, 0, 0], [0, 0, 0], [0, 0, 1]]
 
 
-def test_a_missing_tree_has_0(trees: FormulaTrees) -> None:
+def test_a_missing_tree_has_0_and_a_long_chain_has_features(trees: FormulaTrees) -> None:
     features = FormulaFeatures(trees, Cosines())
     of_layout = [name.startswith("SLT") for name in features.names]
     query = trees_from_latex("x^2+1")
@@ -157,6 +153,9 @@ def test_a_missing_tree_has_0(trees: FormulaTrees) -> None:
     assert np.isnan(values[:, of_layout]).all()
     assert not np.isnan(values[:, np.invert(of_layout)]).any()
     assert not scaled(values)[:, of_layout].any()
+
+    found = FormulaFeatures(trees)(RANKING[:3].assign(latex="+".join(["x"] * 600)))
+    assert np.isfinite(np.stack(found["features"].tolist())).all()
 
 
 def test_cosines_come_before_the_shapes_and_are_scaled_too(trees: FormulaTrees) -> None:
@@ -182,8 +181,3 @@ def test_a_pipeline_is_learned_and_ranks_by_pt_ltr(trees: FormulaTrees, tmp_path
     found = pipeline(queries)
     assert found[(found["qid"] == "1") & (found["rank"] == 0)]["docno"].tolist() == ["p1#0"]
     assert "features" in pt.inspect.transformer_outputs(tangent.retriever() >> features, ["qid", "latex"])
-
-
-def test_a_long_chain_has_features(trees: FormulaTrees) -> None:
-    found = FormulaFeatures(trees)(RANKING[:3].assign(latex="+".join(["x"] * 600)))
-    assert np.isfinite(np.stack(found["features"].tolist())).all()

@@ -34,7 +34,7 @@ TOPICS = pd.DataFrame(
 )
 
 
-def test_each_appearance_is_a_document_and_reads_as_it_was() -> None:
+def test_each_appearance_is_a_document_and_a_bad_post_is_reported() -> None:
     found = list(formula_documents(POSTS))
     assert [(of["docno"], of["post_id"]) for of in found] == [("f1", "1"), ("f2", "1"), ("4#0", "4")]
     for of in found:
@@ -45,6 +45,10 @@ def test_each_appearance_is_a_document_and_reads_as_it_was() -> None:
     assert [of["post_id"] for of in formula_documents(twice, "post") if of["docno"] == "f3"] == ["0"]
     of_visual_ids = formula_documents(POSTS, visual_ids={"f1": "v", "f2": "v", "f3": "v"}, instances=2)
     assert [of["docno"] for of in of_visual_ids] == ["f1", "f2", "4#0", "4#1"]
+
+    with pytest.warns(UserWarning, match="cannot be read"):
+        found = list(formula_documents([{"docno": "0", "text": b"\xff"}, *POSTS]))
+    assert len(found) == 3
 
 
 def test_in_its_post_every_other_formula_is_a_mask_and_the_formula_is_kept() -> None:
@@ -74,12 +78,6 @@ def test_a_topic_is_its_formula_with_or_without_its_question() -> None:
         assert FormulaQuery(context)(once).equals(once)
     typed = FormulaQuery()(pd.DataFrame({"qid": ["1", "2"], "query": ["$x < y$", " "]}))
     assert [len(query_post(row).formulas) for row in typed.to_dict("records")] == [1, 0]
-
-
-def test_a_bad_post_is_reported_and_the_others_are_written() -> None:
-    with pytest.warns(UserWarning, match="cannot be read"):
-        found = list(formula_documents([{"docno": "0", "text": b"\xff"}, *POSTS]))
-    assert len(found) == 3
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from node_stand_in import HashedNodes
 
 from mathamr_systems import InOutIndex, SystemsError
 from mathamr_systems.in_out import index as node_rows
-from mathamr_systems.in_out.index import NodeRows, combined, on_grid, parts, ranks
+from mathamr_systems.in_out.index import NodeRows, combined, on_grid, parts
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.formula import trees_from_latex
@@ -21,14 +21,12 @@ def vectors(*rows: tuple[float, ...]) -> np.ndarray:
     return np.array(rows, dtype=np.float32).reshape(len(rows), -1)
 
 
-def test_the_score_sums_the_greatest_cosine_of_each_node() -> None:
+def test_the_score_sums_the_greatest_cosine_of_each_node_or_its_exponential() -> None:
     found = NodeRows.of_vectors([vectors((0.6, 0.8)), vectors((-0.6, -0.8), (0.0, -1.0)), np.zeros((0, 2), np.float32)])
     scores = found.maxsim(on_grid(vectors((1, 0), (0, 1))))
     assert scores.tolist() == pytest.approx([1.4, -0.8, 0.0])
     assert found.only(1).maxsim(on_grid(vectors((1, 0), (0, 1)))).tolist() == pytest.approx([-0.8])
 
-
-def test_a_temperature_makes_of_each_cosine_exp_of_what_it_lacks_to_1() -> None:
     found = NodeRows.of_vectors([vectors((0.6, 0.8)), vectors((1, 0)), np.zeros((0, 2), np.float32)])
     scores = found.maxsim(on_grid(vectors((1, 0), (0, 1))), 0.5)
     assert scores.tolist() == pytest.approx([np.exp(-0.8) + np.exp(-0.4), 1 + np.exp(-2), 0.0], abs=1e-6)
@@ -73,10 +71,6 @@ def test_the_combinations_are_those_worked_by_hand() -> None:
     )
 
 
-def test_equal_scores_share_the_best_of_their_ranks() -> None:
-    assert ranks(np.array([2.0, 3.0, 2.0, 1.0])).tolist() == [2, 1, 2, 4]
-
-
 @pytest.mark.parametrize("combine", ["max", "avg", "f1", "rrf"])
 def test_a_combination_is_the_sum_of_its_parts(combine: str) -> None:
     scores = np.random.default_rng(1).standard_normal((2, 50))
@@ -97,10 +91,10 @@ def queries(*latex: str) -> pd.DataFrame:
     return pd.DataFrame({"qid": [str(number) for number in range(1, len(latex) + 1)], "latex": list(latex)})
 
 
-@pytest.fixture
-def index(tmp_path: Path) -> InOutIndex:
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> InOutIndex:
     visual_ids = {"p0#0": "v1", "p3#0": "v1"}
-    return InOutIndex(tmp_path / "f", MODEL).indexer(visual_ids=visual_ids).index(POSTS)
+    return InOutIndex(tmp_path_factory.mktemp("in-out") / "f", MODEL).indexer(visual_ids=visual_ids).index(POSTS)
 
 
 def plain_scores(query: str, candidate: str, scale: str = "sum", temperature: float | None = None) -> list[float]:

@@ -128,16 +128,16 @@ def test_bad_views_are_refused_by_docno(tmp_path: Path, views: object, formulas:
         MaRFIndex(tmp_path / "index").index([{"docno": "bad", "doc_views": views, "doc_formulas": formulas}])
 
 
-def test_a_docno_twice_and_another_model_are_refused(tmp_path: Path) -> None:
+def test_a_docno_twice_another_model_and_too_many_rows_are_refused(
+    tmp_path: Path, index: MaRFIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
     doc = documents()[0]
     with pytest.raises(DuplicateIdError, match="a#0"):
-        MaRFIndex(tmp_path / "index").index([doc, doc])
-    index = MaRFIndex(tmp_path / "index").index([{**doc, "doc_model": "MaRF@one"}])
+        MaRFIndex(tmp_path / "other").index([doc, doc])
+    other = MaRFIndex(tmp_path / "other").index([{**doc, "doc_model": "MaRF@one"}])
     with pytest.raises(ModelMismatchError):
-        index.retriever()(queries().assign(query_model="MaRF@other"))
+        other.retriever()(queries().assign(query_model="MaRF@other"))
 
-
-def test_many_documents_are_not_scanned(index: MaRFIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(marf_index, "MOST_ROWS", 39)
     with pytest.raises(SystemsError, match="first stage"):
         index.retriever()(queries())
@@ -157,16 +157,6 @@ def test_text_scorer_and_index_agree_and_explain(tmp_path: Path) -> None:
     row = direct.iloc[0]
     assert marf.text_scorer(**EXACT).explain(row).score == pytest.approx(row["score"], abs=1e-5)
     assert index.search("the sum of $x^2$", model=marf)["docno"].nunique() == len(POSTS)
-
-
-def test_texts_score_the_same_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scorer = fusing(tiny_marf(tmp_path)).text_scorer(**EXACT)
-    ranking = QUERIES.merge(DOCUMENTS, how="cross").assign(score=0.0, rank=0).sample(frac=1, random_state=1)
-    whole = scorer(ranking)
-    monkeypatch.setattr("pyterrier_mathamr.model.transformers._AT_ONCE", 3)
-    found = scorer(ranking)
-    assert found[["qid", "docno"]].equals(whole[["qid", "docno"]])
-    assert found["score"].tolist() == pytest.approx(whole["score"].tolist(), abs=1e-5)
 
 
 def test_empty_queries_keep_the_column_of_weights_and_documents_need_a_text(tmp_path: Path) -> None:

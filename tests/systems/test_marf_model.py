@@ -55,21 +55,23 @@ def test_the_fusion_of_the_worked_example() -> None:
     assert maxsim(query, context[0], torch.tensor([0, 2])).item() == pytest.approx(1.8)
 
 
-def test_sizes_match_the_paper() -> None:
+def test_an_untrained_fusion_returns_the_context_and_sizes_match_the_paper() -> None:
     with torch.device("meta"):
         encoder = FormulaTransformer(31_523, MaRFConfig())
         fusion = GatedFusion(768, 512, 8)
     assert count(encoder) == 49_694_208 + 17 * 512
     assert count(fusion) == pytest.approx(4.33e6, rel=0.01)
 
+    torch.manual_seed(0)
+    context, formula = torch.randn(3, 5, 16), torch.randn(3, 4, 8)
+    assert torch.equal(GatedFusion(16, 8, 2).eval()(context, formula), context)
 
-def test_the_two_losses_of_the_worked_example() -> None:
+
+def test_the_losses_are_those_of_the_worked_example_also_for_scores_of_0_and_below() -> None:
     scores = torch.tensor([[3.0, 1.0, 2.0]])
     assert ratio_loss(scores).item() == pytest.approx(math.log(2))
     assert info_nce(scores, 1.0).item() == pytest.approx(0.407606, abs=1e-6)
 
-
-def test_the_ratio_is_defined_for_scores_of_0_and_below_and_leaves_right_answers_out() -> None:
     scores = torch.tensor([[-1.0, 2.0], [3.0, 1.0]], requires_grad=True)
     loss = ratio_loss(scores)
     loss.backward()
@@ -79,13 +81,7 @@ def test_the_ratio_is_defined_for_scores_of_0_and_below_and_leaves_right_answers
     assert ratio_loss(scores, single).item() == pytest.approx(0.0)
 
 
-def test_an_untrained_fusion_returns_the_context_bit_for_bit() -> None:
-    torch.manual_seed(0)
-    context, formula = torch.randn(3, 5, 16), torch.randn(3, 4, 8)
-    assert torch.equal(GatedFusion(16, 8, 2).eval()(context, formula), context)
-
-
-def test_padding_of_formulas_changes_nothing() -> None:
+def test_padding_changes_nothing_and_order_does() -> None:
     torch.manual_seed(0)
     encoder = FormulaTransformer(20, tiny_config(formula_layers=2)).eval()
     ids, missing = torch.randint(20, (1, 5)), torch.zeros(1, 5, dtype=torch.bool)
@@ -97,8 +93,6 @@ def test_padding_of_formulas_changes_nothing() -> None:
     mask = torch.tensor([[False] * 5 + [True] * 3])
     assert torch.allclose(fusion(context, single), fusion(context, padded, mask), atol=1e-6)
 
-
-def test_formulas_are_read_in_order() -> None:
     encoder = FormulaTransformer(20, tiny_config()).eval()
     missing = torch.zeros(1, 3, dtype=torch.bool)
     forward, backward = encoder(torch.tensor([[1, 2, 3]]), missing), encoder(torch.tensor([[3, 2, 1]]), missing)

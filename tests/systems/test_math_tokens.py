@@ -87,7 +87,7 @@ def test_the_vocabulary_has_frequent_tokens_first() -> None:
     assert MathVocabulary.learn(posts, min_count=1).tokens == ("$x$", "$plus$", "$2$", "$less$", "$y$")
 
 
-def test_new_rows_are_means_of_the_pieces_of_names(tmp_path: Path) -> None:
+def test_new_rows_are_means_of_the_pieces_of_names_or_as_resizing_leaves_them(tmp_path: Path) -> None:
     folder = tiny_bert(tmp_path)
     tokenizer, model = AutoTokenizer.from_pretrained(folder), BertModel.from_pretrained(folder)
     old = model.get_input_embeddings().weight.detach().clone()
@@ -101,8 +101,6 @@ def test_new_rows_are_means_of_the_pieces_of_names(tmp_path: Path) -> None:
     pieces = tokenizer("less or equal", add_special_tokens=False)["input_ids"]
     assert torch.allclose(rows[tokenizer.convert_tokens_to_ids("$leq$")], old[pieces].mean(dim=0))
 
-
-def test_rows_may_stay_as_resizing_leaves_them(tmp_path: Path) -> None:
     folder = tiny_bert(tmp_path)
     tokenizer, model = AutoTokenizer.from_pretrained(folder), BertModel.from_pretrained(folder)
     assert MathVocabulary(("$sum$",)).add_to(tokenizer, model, init="random") == 1

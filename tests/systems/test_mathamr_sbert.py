@@ -88,6 +88,8 @@ def test_a_window_has_as_many_sentences_before_as_after() -> None:
     assert texts_of({"docno": "p", "text": text}, "text+latex", 5)[0] == text
     assert texts_of({"docno": "p", "text": text}, "opt", 3) == ["x", "y"]
 
+    assert FormulaContexts()(pd.DataFrame([{"docno": "p", "text": "No formula."}])).empty
+
 
 @pytest.mark.parametrize(
     ("latex", "left", "stop"),
@@ -116,10 +118,6 @@ def test_a_query_is_found_by_id_then_by_latex_and_else_has_no_context() -> None:
     assert found["query_formula_text"].tolist() == ["No, $x$.", "Is $x$ big.", "$y^2$", ""]
     ranking = FormulaContexts("text+latex")(topics.assign(docno="f", score=1.0, rank=0))
     assert ranking["query_formula_text"].tolist() == found["query_formula_text"].tolist()
-
-
-def test_a_post_without_formulas_has_no_row() -> None:
-    assert FormulaContexts()(pd.DataFrame([{"docno": "p", "text": "No formula."}])).empty
 
 
 @pytest.fixture(scope="module")
@@ -189,15 +187,13 @@ def test_the_loss_of_a_batch_is_the_sum_of_both_by_hand(bert: Path) -> None:
     assert float(losses.of_batch(batch, 0).detach()) == pytest.approx(contrastive + ranking, rel=0.05)
 
 
-def test_training_raises_the_correlation(bert: Path) -> None:
+def test_training_raises_the_correlation_and_keeps_the_best_epoch(bert: Path) -> None:
     model = MathAMRSentenceBERT.new(bert, max_length=24)
     before = model.correlation(TRIPLES)
     model.fit(TRIPLES, FitOptions(epochs=6, batch_size=8, learning_rate=1e-2), folds=None)
     assert model.correlation(TRIPLES) > max(before, 0.5)
     assert model.correlation([("sum", "two", 1.0), ("sum", "x", 1.0)]) == 0
 
-
-def test_the_epoch_with_the_best_correlation_is_kept(bert: Path) -> None:
     model = MathAMRSentenceBERT.new(bert, max_length=24)
     history = model.fit(TRIPLES, FitOptions(epochs=4, batch_size=8, learning_rate=2e-2), folds=2)
     held_out = split_folds([Example(*triple) for triple in TRIPLES], 2)[1]

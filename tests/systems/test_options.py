@@ -26,6 +26,7 @@ from mathamr_systems import (
     FormulaTrees,
     InOutIndex,
     LinkedPosts,
+    MaRF,
     MaRFConfig,
     MaRFIndex,
     MathAMRSentenceBERT,
@@ -59,6 +60,7 @@ REFUSED: list[tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = [
     ),
     (ColBERTTraining, {"loss": ("other",)}),
     (ColBERT.new, {"preset": ("huge",)}),
+    (MaRF.new, {"preset": ("huge",)}),
     (ColBERTOptions.from_dict, {"options": ({"depth": 1},)}),
     (
         lambda costs: tree_edit_distance(LEAF, LEAF, EditCosts(rename=costs)),

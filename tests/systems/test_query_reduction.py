@@ -30,10 +30,10 @@ TOPICS = pd.DataFrame([TOPIC])
 WEIGHTS = {"word": {"idf": 3.0, "title": 1.0, "length": 2.0}, "formula": {"symbols": 1.0}}
 
 
-@pytest.fixture
-def index(tmp_path: Path) -> BM25Index:
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> BM25Index:
     tokens = TokenOptions(stop_words=True, stem="porter", bigrams=False, formulas=False)
-    built: BM25Index = BM25Index(tmp_path / "words.bm25").indexer(tokens=tokens).index(POSTS)
+    built: BM25Index = BM25Index(tmp_path_factory.mktemp("words") / "words.bm25").indexer(tokens=tokens).index(POSTS)
     return built
 
 
@@ -59,7 +59,7 @@ def test_terms_have_the_features_and_the_sums_worked_by_hand(index: BM25Index) -
     assert "n" not in found.index  # one symbol
 
 
-def test_words_are_in_the_order_of_the_question_and_formulas_by_score(index: BM25Index) -> None:
+def test_words_are_in_the_order_of_the_question_and_later_stages_read_them(index: BM25Index) -> None:
     found = QueryReduction(index, 3, 2, weights=WEIGHTS)(TOPICS).iloc[0]
     assert found["words"] == "Divergence harmonic Please diverges Harmonic"  # one stem
     assert found["formulas"] == [r"\sum_n \frac{1}{n}", "x^2+1"]
@@ -69,8 +69,6 @@ def test_words_are_in_the_order_of_the_question_and_formulas_by_score(index: BM2
     whole = QueryReduction(index, None, None)(TOPICS).iloc[0]
     assert whole["words"].split()[:4] == ["Divergence", "harmonic", "series", "Please"]  # stop words are not terms
 
-
-def test_later_stages_read_the_key_terms_until_the_question_is_restored(index: BM25Index) -> None:
     topics = pd.concat([TOPICS, pd.DataFrame([{"qid": "2", "title": "Sums", "body": "bounded"}])], ignore_index=True)
     found = QueryReduction(index, 3, 1)(topics)
     assert not {"title", "body"} & set(found.columns)
@@ -78,6 +76,10 @@ def test_later_stages_read_the_key_terms_until_the_question_is_restored(index: B
     assert ranked.loc[ranked["qid"] == "1", "query"].iloc[0].startswith("Divergence of the harmonic series $n$\nPlease")
     written = QueryReduction(index, 1, 0)(pd.DataFrame({"qid": ["1"], "query": ["the harmonic series $x^2$"]}))
     assert written[["query", "query_0"]].values.tolist() == [["harmonic", "the harmonic series $x^2$"]]
+
+    with pytest.raises(pt.validate.InputValidationError):
+        QueryReduction(index)(TOPICS.assign(docno="a"))
+    assert QueryReduction(index)(TOPICS[:0]).columns.tolist() == ["qid", "query_0", "query", "words", "formulas"]
 
 
 @pytest.mark.parametrize(
@@ -95,12 +97,6 @@ def test_later_stages_read_the_key_terms_until_the_question_is_restored(index: B
 def test_strange_queries_are_reduced_to_what_they_have(index: BM25Index, query: str, reduced: str) -> None:
     found = QueryReduction(index)(pd.DataFrame({"qid": ["1"], "query": [query]}))
     assert found["query"].tolist() == [reduced]
-
-
-def test_a_ranking_is_refused_and_an_empty_frame_keeps_its_columns(index: BM25Index) -> None:
-    with pytest.raises(pt.validate.InputValidationError):
-        QueryReduction(index)(TOPICS.assign(docno="a"))
-    assert QueryReduction(index)(TOPICS[:0]).columns.tolist() == ["qid", "query_0", "query", "words", "formulas"]
 
 
 def test_any_system_follows(index: BM25Index, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 import pytest
 from scipy.optimize import minimize
 
@@ -211,10 +210,13 @@ def test_the_loss_is_that_of_a_brute_force_minimizer(c: float) -> None:
     assert loss(np.array(coarse.weights)) == pytest.approx(least, rel=1e-2)
 
 
-def test_grades_are_compared_only_within_each_query() -> None:
+def test_weights_worked_by_hand() -> None:
     svm = RankingSVM(C=1.0, tolerance=1e-8, standardize=False)
     svm.fit([(3.0, 0.0), (2.0, 0.0), (1.0, 0.0), (0.0, 1.0)], [3, 2, 1, 0], group=[2, 2])  # pairs (1, 0) and (1, -1)
     assert svm.weights == pytest.approx((0.75, -0.25), abs=1e-4)
+
+    svm = RankingSVM(C=1.0).fit([(*RELEVANT, 7.0), (*OTHER, 7.0)], [1, 0], group=[2])
+    assert svm.weights == pytest.approx((0.5, -0.5, 0.0), abs=1e-3)
 
 
 def test_the_order_does_not_depend_on_the_units_of_features() -> None:
@@ -229,11 +231,6 @@ def test_the_order_does_not_depend_on_the_units_of_features() -> None:
     assert one.weights == pytest.approx(scaled.weights / deviation, rel=1e-6)
 
 
-def test_a_feature_that_is_the_same_everywhere_has_no_weight() -> None:
-    svm = RankingSVM(C=1.0).fit([(*RELEVANT, 7.0), (*OTHER, 7.0)], [1, 0], group=[2])
-    assert svm.weights == pytest.approx((0.5, -0.5, 0.0), abs=1e-3)
-
-
 def test_of_several_costs_one_is_chosen_on_features_of_one_unit() -> None:
     features, grades, group = graded()
     single = [RankingSVM(C=c, tolerance=1e-6).fit(features, grades, group=group).weights for c in (1e-6, 20.0)]
@@ -241,29 +238,6 @@ def test_of_several_costs_one_is_chosen_on_features_of_one_unit() -> None:
     assert sum(several.weights == pytest.approx(weights) for weights in single) == 1
     scaled = RankingSVM(C=(1e-6, 20.0), tolerance=1e-6).fit(1000 * features, grades, group=group)
     assert 1000 * np.array(scaled.weights) == pytest.approx(np.array(several.weights), rel=1e-4)
-
-
-def frame() -> tuple[pd.DataFrame, pd.DataFrame]:
-    features = [np.array(row) for row in [RELEVANT, OTHER, (5.0, 0.0), RELEVANT, OTHER]]
-    ranking = pd.DataFrame({"qid": ["1", "1", "1", "2", "2"], "docno": list("abcab"), "features": features})
-    ranking = ranking.assign(query="q", score=1.0, rank=0)
-    qrels = pd.DataFrame({"qid": ["1", "1", "2", "2"], "docno": list("abab"), "label": [2, 0, 3, 0]})
-    return ranking, qrels
-
-
-def test_pyterrier_fits_and_applies_it() -> None:
-    ranking, qrels = frame()
-    learned = pt.ltr.apply_learned_model(RankingSVM(C=1.0), form="ltr")
-    learned.fit(ranking, qrels, ranking, qrels)
-    as_zero = RankingSVM(C=1.0).fit([*ranking["features"]], [2, 0, 0, 3, 0], group=[3, 2])
-    assert learned.learner.weights == as_zero.weights
-    assert learned(ranking)["score"].tolist() == pytest.approx(as_zero.predict(np.stack(ranking["features"])).tolist())
-
-
-def test_a_ranker_is_saved_and_loaded(tmp_path: Path) -> None:
-    svm = RankingSVM(C=0.5, names=["a", "b"]).fit([RELEVANT, OTHER], [1, 0], group=[2])
-    svm.save(tmp_path / "svm.json")
-    assert RankingSVM.load(tmp_path / "svm.json") == svm
 
 
 def test_bad_features_and_grades_are_refused() -> None:

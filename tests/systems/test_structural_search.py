@@ -1,6 +1,5 @@
 """Structural search adds up what its two indexes give."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
@@ -22,14 +21,15 @@ TOPICS = pd.DataFrame(
 )
 
 
-@pytest.fixture
-def parts(tmp_path: Path) -> SimpleNamespace:
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    folder = tmp_path_factory.mktemp("structural")
     posts = [{"docno": docno, "text": text} for docno, text in POSTS.items()]
     answers = [{"docno": docno, "text": f"{POSTS[of]} {POSTS[docno]}"} for docno, of in QUESTIONS.items()]
     tokens = TokenOptions(stop_words=True, stem="porter", bigrams=False, formulas=False)
     return SimpleNamespace(
-        formulas=ApproachZeroIndex(tmp_path / "f.a0").index(posts),
-        words=BM25Index(tmp_path / "w.bm25").indexer(tokens=tokens).index(answers),
+        formulas=ApproachZeroIndex(folder / "f.a0").index(posts),
+        words=BM25Index(folder / "w.bm25").indexer(tokens=tokens).index(answers),
     )
 
 

@@ -97,7 +97,7 @@ LABELS = (*VARIABLES, *OPERATORS, "M!R!", "M!{")
 
 
 @pytest.mark.parametrize("kind", ["slt", "opt"])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_counting_and_pruning_change_nothing(kind: Any, data: st.DataObject) -> None:
     query, candidates = data.draw(trees(kind, LABELS)), data.draw(st.lists(trees(kind, LABELS), min_size=1, max_size=6))
@@ -129,18 +129,17 @@ POSTS = [{"docno": f"p{i}", "text": f"Let ${latex}$ be."} for i, latex in enumer
 QUERIES = pd.DataFrame({"qid": ["1", "2"], "latex": ["x^2+1", r"\frac{x}{y}"]})
 
 
-@pytest.fixture
-def parts(tmp_path: Path) -> SimpleNamespace:
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    folder = tmp_path_factory.mktemp("tangent-s")
     pairs = PairOptions(window=4, ends="small")
-    tangent = TangentIndex(tmp_path / "f.tangent").indexer(pairs=pairs).index(POSTS)
-    return SimpleNamespace(tangent=tangent, trees=FormulaTrees(tmp_path / "f.trees").index(POSTS))
+    tangent = TangentIndex(folder / "f.tangent").indexer(pairs=pairs).index(POSTS)
+    return SimpleNamespace(tangent=tangent, trees=FormulaTrees(folder / "f.trees").index(POSTS))
 
 
 def expected(query: str, latex: str, lists: tuple[bool, bool] = (True, True)) -> float:
     total = TANGENT_S_WEIGHTS[0]
     for place, (ours, theirs) in enumerate(zip(trees_from_latex(query), trees_from_latex(latex), strict=True)):
-        assert ours is not None
-        assert theirs is not None
         if lists[place]:
             scores = alignment_scores(ours, theirs)
             total += float(np.dot(scores, TANGENT_S_WEIGHTS[1 + 3 * place : 4 + 3 * place]))
@@ -185,13 +184,11 @@ def test_weights_are_fitted_to_grades_by_formula_or_visual_id(parts: SimpleNames
         system.fit(QUERIES, pd.DataFrame({"qid": ["1"], "docno": ["elsewhere"], "label": [1]}))
 
 
-def test_only_candidates_are_explained(parts: SimpleNamespace) -> None:
+def test_only_candidates_are_explained_and_missing_trees_are_named(parts: SimpleNamespace, tmp_path: Path) -> None:
     few = TangentS(parts.tangent, parts.trees, candidates=1)
     with pytest.raises(AskedError, match="p3#0 is not among the candidates"):
         few.explain(QUERIES.iloc[0].to_dict(), "p3#0")
 
-
-def test_a_query_without_a_formula_finds_nothing_and_missing_trees_warn(parts: SimpleNamespace, tmp_path: Path) -> None:
     system = TangentS(parts.tangent, parts.trees)
     with pytest.warns(MathAMRWarning, match="not formulas"):
         assert system(pd.DataFrame({"qid": ["1"], "latex": [" "]})).empty

@@ -10,7 +10,7 @@ import pytest
 from mathamr_systems import SystemsError, ThreadStore
 from mathamr_systems.threads import ThreadPost, thread_store
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.arqmath import ARQMathCollection, Post
+from pyterrier_mathamr.arqmath import Post
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.sparse import BM25Index
 from pyterrier_mathamr.store import DuplicateIdError, UnfinishedJobError, UnknownIdError
@@ -63,7 +63,7 @@ def test_a_ranking_of_questions_becomes_all_their_answers_in_the_order_of_the_qu
     assert found["score"].equals(found["qq_score"].rename("score"))
 
 
-def test_a_topic_whose_questions_have_no_answer_yields_no_row(threads: ThreadStore) -> None:
+def test_a_question_without_answer_has_no_row_and_an_unknown_post_is_named(threads: ThreadStore) -> None:
     found = threads.answers()(ranking(("A.1", "30", 1.0)))
     assert found.empty
     assert list(found.columns) == ["qid", "docno", "question_docno", "qq_score", "score", "rank"]
@@ -71,13 +71,15 @@ def test_a_topic_whose_questions_have_no_answer_yields_no_row(threads: ThreadSto
         "qid", "docno", "question_docno", "score", "rank",
     ]  # fmt: skip
 
+    for transformer in (threads.answers(), threads.questions(), threads.metadata(), threads.best_answer()):
+        with pytest.raises(UnknownIdError, match="'77'"):
+            transformer(ranking(("A.1", "10", 1.0), ("A.1", "77", 0.5)))
 
-def test_each_answer_is_given_its_question(threads: ThreadStore) -> None:
+
+def test_each_answer_has_its_question_metadata_and_text(threads: ThreadStore) -> None:
     found = threads.questions()(ranking(("A.1", "9", 2.0), ("A.1", "40", 1.0), ("A.1", "10", 0.5)))
     assert found["question_docno"].tolist() == ["20", "", "10"]
 
-
-def test_metadata_come_from_the_answer_and_its_question(threads: ThreadStore) -> None:
     given = ranking(("A.1", "13", 2.0), ("A.1", "12", 1.0), ("A.1", "9", 0.5), ("A.1", "40", 0.1))
     found = threads.metadata()(given.assign(tags="sums limits <series>,integrals"))
     assert found[["votes", "comments", "accepted", "tag_overlap"]].to_numpy().tolist() == [
@@ -88,6 +90,13 @@ def test_metadata_come_from_the_answer_and_its_question(threads: ThreadStore) ->
     ]
     assert threads.metadata()(given)["tag_overlap"].tolist() == [0.0] * 4
     assert threads.metadata()(given.assign(tags=[["sums"]] * 4))["tag_overlap"].tolist() == [1.0, 1.0, 1.0, 0.0]
+
+    found = threads.text_loader()(ranking(("A.1", "13", 1.0), ("A.1", "10", 0.5), ("A.2", "13", 0.5)))
+    assert found["html"].tolist() == [
+        "<p>Yes, $b$.</p>", "<p>Does $a<b$ hold?</p><p>Let $a=1$.</p>", "<p>Yes, $b$.</p>",
+    ]  # fmt: skip
+
+    assert "9 posts, 3 questions, 6 answers, 6 with votes, 1 with comments, 2 accepted answers" in str(threads)
 
 
 def test_the_best_answer_is_the_accepted_one_else_that_with_most_votes(threads: ThreadStore) -> None:
@@ -107,12 +116,6 @@ def test_the_best_answer_is_the_accepted_one_else_that_with_most_votes(threads: 
         *(["A.1", docno] for docno in found["docno"]),
     ]
     assert threads.best_answer()(ranking(("A.1", "10", 1.0), ("A.1", "30", 0.5)))["docno"].tolist() == ["12"]
-
-
-def test_unknown_posts_are_an_error_that_names_them(threads: ThreadStore) -> None:
-    for transformer in (threads.answers(), threads.questions(), threads.metadata(), threads.best_answer()):
-        with pytest.raises(UnknownIdError, match="'77'"):
-            transformer(ranking(("A.1", "10", 1.0), ("A.1", "77", 0.5)))
 
 
 def test_data_that_no_post_has_is_zero_with_one_warning(tmp_path: Path) -> None:
@@ -158,13 +161,6 @@ def test_the_title_of_its_question_is_added_to_an_answer_and_read_before_it(thre
     assert titled["parent_title"].tolist() == ["Does $a<b$ hold?", "", ""]
     assert [graph.text for graph in GraphBuilder()(titled)["graph"]] == [
         "Does FORMULA_1 hold?\nYes, FORMULA_0.", "Alone", "Q",
-    ]  # fmt: skip
-
-
-def test_texts_are_loaded_for_a_ranking(threads: ThreadStore) -> None:
-    found = threads.text_loader()(ranking(("A.1", "13", 1.0), ("A.1", "10", 0.5), ("A.2", "13", 0.5)))
-    assert found["html"].tolist() == [
-        "<p>Yes, $b$.</p>", "<p>Does $a<b$ hold?</p><p>Let $a=1$.</p>", "<p>Yes, $b$.</p>",
     ]  # fmt: skip
 
 
@@ -235,17 +231,3 @@ def test_ids_tags_and_texts_of_any_characters_come_back(tmp_path: Path) -> None:
     assert threads.texts([odd]) == [(odd, odd)]
     assert threads.best_answers([odd]) == {odd: "007"}
     assert [post.id for post in threads.answers_of([odd])[odd]] == ["007", "7"]
-
-
-def test_it_prints_what_it_holds(threads: ThreadStore) -> None:
-    assert "9 posts, 3 questions, 6 answers, 6 with votes, 1 with comments, 2 accepted answers" in str(threads)
-
-
-def test_the_small_collection_has_threads_and_no_votes(shared_data: Path, tmp_path: Path) -> None:
-    collection = ARQMathCollection(shared_data / "arqmath-mini")
-    threads = ThreadStore(tmp_path / "it").index(collection.posts())
-    assert threads.unknown() == ["votes", "comments", "accepted"]
-    answers = {post.id: post.parent_id for post in collection.answers()}
-    found = threads.questions()(pd.DataFrame({"docno": list(answers)}))
-    assert found["question_docno"].tolist() == list(answers.values())
-    assert sum(map(len, threads.answers_of(set(answers.values())).values())) == len(answers)

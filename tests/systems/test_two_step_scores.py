@@ -109,7 +109,7 @@ def by_docno(ranking: pd.DataFrame) -> dict[str, float]:
 QASIM = pt.apply.doc_score(lambda row: {"a1": 0.2, "a2": 0.8, "a3": 0.5, "b1": 0.9}[row["docno"]])
 
 
-def test_math_se_gives_the_values_worked_by_hand(threads: ThreadStore) -> None:
+def test_the_scores_of_the_paper_are_those_worked_by_hand(threads: ThreadStore) -> None:
     found = (threads.answers() >> MathSEScore(threads))(questions(q1=0.03))
     assert by_docno(found) == pytest.approx({"a1": 0.03, "a2": 0.015, "a3": 0.0})
     assert found["docno"].tolist() == ["a1", "a2", "a3"]
@@ -117,16 +117,12 @@ def test_math_se_gives_the_values_worked_by_hand(threads: ThreadStore) -> None:
     ranking = threads.answers()(questions(q1=0.03))  # the votes of answers that are not ranked count, too
     assert by_docno(MathSEScore(threads)(ranking[ranking["docno"] == "a2"])) == pytest.approx({"a2": 0.015})
 
-
-def test_times_qq_gives_the_value_worked_by_hand(threads: ThreadStore) -> None:
     found = (threads.answers() >> QASIM >> TimesQQ())(questions(q1=0.03))
     assert by_docno(found)["a2"] == pytest.approx(0.024)
     assert found["docno"].tolist() == ["a2", "a3", "a1"]
     explained = TimesQQ().explain(pd.DataFrame({"qid": ["t"], "docno": ["a2"], "score": [0.8], "qq_score": [0.03]}))
     assert explained.score == pytest.approx(0.024)
 
-
-def test_a_topic_whose_questions_have_no_answer_yields_no_row(threads: ThreadStore) -> None:
     for system in (MathSEScore(threads), TimesQQ(), TwoStepFeatures(threads, QASIM)):
         found = (threads.answers() >> system)(questions(q3=0.9))
         assert found.empty
@@ -240,8 +236,6 @@ def test_the_formula_of_a_topic_is_the_largest_of_its_title_else_of_its_body(tan
     assert ties == {"a+b", "c+d"}
     assert chosen("7", "$a+b$ and $c+d$") == chosen("7", "$a+b$ and $c+d$")
 
-
-def test_a_topic_without_a_formula_finds_nothing_and_is_named(tangent: FormulaAnswers) -> None:
     with pytest.warns(MathAMRWarning, match="without a formula"):
         found = tangent(pd.DataFrame({"qid": ["none"], "title": ["words"], "body": ["only"]}))
     assert found.empty

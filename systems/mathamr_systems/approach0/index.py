@@ -197,7 +197,7 @@ _BEST_BOUNDS = 512  # expressions that are scored at a time
 
 
 class PathSearch:
-    """The search for one query; without pruning it reads all postings of the query's paths, for each root end."""
+    """The search for one query."""
 
     def __init__(
         self,
@@ -207,16 +207,13 @@ class PathSearch:
         penalties: Floats,
         constants: Constants,
         count: int,
-        *,
-        prune: bool = True,
     ) -> None:
         self._query, self._index, self._sizes, self._penalties = query, index, sizes, penalties
-        self._constants, self._count, self._prune = constants, count, prune
+        self._constants, self._count = constants, count
         self._least = 0.0  # a lower bound of the score of the last result
         self._known = np.zeros(len(sizes), dtype=np.bool_)
         self._gained = np.zeros(len(index.of.sectors) - 1)  # by one root end of the query; zeros in between
         self.scores: Floats = np.zeros(len(sizes))
-        self.read = self.scored = 0  # postings, and expressions that were scored exactly
 
     def run(self) -> Floats:
         """Return the scores of all expressions that may be among the results, and 0 of the others: float64 ``[x]``."""
@@ -239,7 +236,7 @@ class PathSearch:
             if query.most[some].sum() * greatest < self._least:
                 break
             self._read(some, best, greatest)
-            if self._prune and not self._least:
+            if not self._least:
                 likely = self._promising(self._by_expression(best))
                 if (enough := self._enough(likely)) <= len(likely):
                     self._score(likely[:enough])
@@ -271,7 +268,6 @@ class PathSearch:
             best[roots] = np.maximum(best[roots], self._gained[roots] + after)
         for roots in read:
             self._gained[roots] = 0.0
-        self.read += sum(map(len, read))
 
     def _promising(self, bounds: Floats) -> Rows:
         """Return the expressions that may be among the results and are not scored yet, the best bound first."""
@@ -287,7 +283,6 @@ class PathSearch:
         scored = score_expressions(self._query, self._index.of, rows, self._constants)
         self.scores[rows] = scored.structure * scored.symbols * self._penalties[rows]
         self._known[rows] = True
-        self.scored += len(rows)
         known = np.flatnonzero(self.scores > 0)
         order = known[np.argsort(-self.scores[known], kind="stable")]
         if (enough := self._enough(order)) <= len(order):

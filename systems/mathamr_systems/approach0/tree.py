@@ -109,19 +109,10 @@ def _sum(label: str, kids: Kids) -> OperatorNode:
     return _merged("ADD", label, [kids[0].signed(first), *(kid.signed(rest) for kid in kids[1:])])
 
 
-def _function(label: str, kids: Kids) -> OperatorNode:
-    """``sin x`` is a product of ``sin`` and ``x``."""
-    return OperatorNode("TIMES", kids=(OperatorNode("FUN", label), *kids))
-
-
 def _bounded(label: str, kids: Kids) -> OperatorNode:
     """A sum, an integral or a limit without bounds is a factor before its operands."""
     operands = [kid for kid in kids if kid.token != "EMPTY"]
     return OperatorNode("TIMES", kids=(_scripted(OperatorNode(_big(label), label)), *operands))
-
-
-def _relation(label: str, kids: Kids) -> OperatorNode:
-    return OperatorNode("REL", label, tuple(kids))
 
 
 def _chain(label: str, kids: Kids) -> OperatorNode:
@@ -163,10 +154,10 @@ _RULES: dict[str, OperatorRule] = {
     "O!minus": _sum,
     "U!times": partial(_merged, "TIMES"),
     "F!⋅": partial(_merged, "TIMES"),
-    "F!": _function,
+    "F!": lambda label, kids: OperatorNode("TIMES", kids=(OperatorNode("FUN", label), *kids)),  # ``sin x``: a product
     "+!": partial(_named, "TIMES"),  # an operator that is a tree, such as a sum with bounds; its operand stays one
     **{f"O!{name}": _bounded for name in (*_SUMS, *_LIMITS, "int", "contour-integral", "double-integral")},
-    **dict.fromkeys(RELATIONS, _relation),
+    **dict.fromkeys(RELATIONS, lambda label, kids: OperatorNode("REL", label, tuple(kids))),
     "U!and": _chain,
     "O!form-seq": partial(_merged, "SEP"),
     "M!L-": partial(_merged, "SEP"),

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 
-from mathamr_systems.language_models import Precision, TokenModel, TokenPosts, find_checkpoint
+from mathamr_systems.language_models import (
+    EncoderPrecision,
+    ModelPreset,
+    TokenModel,
+    TokenPosts,
+    find_checkpoint,
+    loading,
+)
 from mathamr_systems.math_tokens import MathVocabulary
 from pyterrier_mathamr.explain import Part
 from pyterrier_mathamr.extending import (
     Columns,
-    ConfigError,
     Pipeline,
     RunFolder,
     check_encoder_folder,
     check_new_folder,
     choose_device,
+    one_of,
     without_bars,
 )
 from pyterrier_mathamr.index import MathAMRIndex
@@ -47,9 +54,7 @@ from .network import (
 )
 from .training import ColBERTData, ColBERTTraining, PostRecords, States, train_colbert
 
-Preset = Literal["published", "mini"]
-
-PRESETS: dict[Preset, tuple[ColBERTOptions, ColBERTTraining]] = {
+PRESETS: dict[ModelPreset, tuple[ColBERTOptions, ColBERTTraining]] = {
     "published": (
         ColBERTOptions(query_length=512, document_length=512, query_expansion=True, math=True),
         ColBERTTraining("all", "triple", epochs=7, batch_size=48, learning_rate=1e-6, warmup=0.0),
@@ -101,7 +106,7 @@ class ColBERT(TokenModel):
         cls,
         backbone: str | Path = "all-MiniLM-L6-v2",
         *,
-        preset: Preset = "mini",
+        preset: ModelPreset = "mini",
         options: ColBERTOptions | None = None,
         training: ColBERTTraining | None = None,
     ) -> ColBERT:
@@ -118,19 +123,19 @@ class ColBERT(TokenModel):
             ConfigError: no such preset. ModelNotFoundError: no such language model.
             UnsafeModelError: loading it could run code of its author.
         """
-        if preset not in PRESETS:
-            raise ConfigError("preset", preset, " or ".join(map(repr, PRESETS)))
+        one_of(*get_args(ModelPreset)).check("preset", preset)
         options, training = options or PRESETS[preset][0], training or PRESETS[preset][1]
         folder = find_checkpoint(backbone)
         check_encoder_folder(folder)
-        encoder = assemble(
-            folder,
-            random_projection(folder, options.dimensions, training.seed),
-            query_length=options.query_length,
-            document_length=options.document_length,
-            query_expansion=options.query_expansion,
-            skip_punctuation=options.skip_punctuation,
-        )
+        with loading(backbone):
+            encoder = assemble(
+                folder,
+                random_projection(folder, options.dimensions, training.seed),
+                query_length=options.query_length,
+                document_length=options.document_length,
+                query_expansion=options.query_expansion,
+                skip_punctuation=options.skip_punctuation,
+            )
         model = cls(encoder, options, training)
         model._unprepared = True
         return model
@@ -286,7 +291,7 @@ class ColBERT(TokenModel):
         side: TextSide,
         *,
         device: str | None = None,
-        precision: Precision = "auto",
+        precision: EncoderPrecision = "auto",
         verbose: bool = False,
     ) -> list[TextRows]:
         """Encode texts that are written for the model, see :attr:`texts`.
@@ -305,7 +310,7 @@ class ColBERT(TokenModel):
         return encode_texts(self._on(device), texts, side, precision=precision, verbose=verbose)
 
     def post_rows(
-        self, *, device: str | None = None, precision: Precision = "auto", verbose: bool = False
+        self, *, device: str | None = None, precision: EncoderPrecision = "auto", verbose: bool = False
     ) -> ColBERTPosts:
         """Return how the transformers encode the texts of a frame with this model.
 
@@ -340,7 +345,7 @@ class ColBERTPosts(TokenPosts):
     batch_size = 256
     model: ColBERT
 
-    def __init__(self, model: ColBERT, device: str | None, precision: Precision, verbose: bool) -> None:
+    def __init__(self, model: ColBERT, device: str | None, precision: EncoderPrecision, verbose: bool) -> None:
         super().__init__(device, precision, verbose)
         self.model = model
 
@@ -409,7 +414,7 @@ class LateInteraction:
         name_or_path: str | Path,
         *,
         device: str | None = None,
-        precision: Precision = "auto",
+        precision: EncoderPrecision = "auto",
         verbose: bool = False,
     ) -> None:
         self.model = ColBERT.from_pretrained(name_or_path)

@@ -46,7 +46,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from mathamr_systems.language_models import Precision, mixed
+from mathamr_systems.language_models import EncoderPrecision, mixed
 from mathamr_systems.math_tokens import MathVocabulary, math_tokens, post_text
 from pyterrier_mathamr.extending import (
     Count,
@@ -138,14 +138,13 @@ def assemble(
     mask = require("sentence_transformers.multi_vector_encoder.modules", "colbert").MultiVectorMask
     library_tokens = require("transformers", "colbert")
     kwargs = {"local_files_only": True}
-    with without_bars():
-        transformer = parts.Transformer(
-            str(backbone),
-            model_kwargs={"use_safetensors": True, **kwargs},
-            processor_kwargs=dict(kwargs),
-            config_kwargs=dict(kwargs),
-            document_length=document_length,
-        )
+    transformer = parts.Transformer(
+        str(backbone),
+        model_kwargs={"use_safetensors": True, **kwargs},
+        processor_kwargs=dict(kwargs),
+        config_kwargs=dict(kwargs),
+        document_length=document_length,
+    )
     width, dimensions = projection.shape[1], projection.shape[0]
     dense = parts.Dense(
         width,
@@ -210,7 +209,7 @@ class TextRows(NamedTuple):
 
 
 def encode_texts(
-    encoder: Any, texts: Sequence[str], side: TextSide, *, precision: Precision = "auto", verbose: bool = False
+    encoder: Any, texts: Sequence[str], side: TextSide, *, precision: EncoderPrecision = "auto", verbose: bool = False
 ) -> list[TextRows]:
     """Encode texts on the device where the encoder is."""
     encoded: list[TextRows | None] = [None] * len(texts)
@@ -340,13 +339,13 @@ def form_of(folder: Path) -> CheckpointForm:
 def load_checkpoint(folder: Path, query_length: int | None = None) -> Any:
     """Load a checkpoint of any form as a ``MultiVectorEncoder`` on the CPU, in evaluation mode."""
     form = form_of(folder)
-    if form == "Approach Zero":
-        with safe_open(folder / _WEIGHTS, "pt") as file:
-            projection = file.get_tensor(_PROJECTION).float()
-        encoder = assemble(folder, projection, query_length=LENGTH, document_length=LENGTH, query_expansion=True)
-    else:
-        options = {"local_files_only": True, "trust_remote_code": False, "model_kwargs": {"use_safetensors": True}}
-        with without_bars():
+    with without_bars():
+        if form == "Approach Zero":
+            with safe_open(folder / _WEIGHTS, "pt") as file:
+                projection = file.get_tensor(_PROJECTION).float()
+            encoder = assemble(folder, projection, query_length=LENGTH, document_length=LENGTH, query_expansion=True)
+        else:
+            options = {"local_files_only": True, "trust_remote_code": False, "model_kwargs": {"use_safetensors": True}}
             library = require("sentence_transformers", "colbert")
             encoder = library.MultiVectorEncoder(str(folder), device="cpu", **options).float()
     if form == "Stanford" and query_length is None and not (folder / _METADATA).is_file():

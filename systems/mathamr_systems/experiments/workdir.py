@@ -43,7 +43,7 @@ from pyterrier_mathamr.arqmath import (
     read_training_pairs,
     visual_qrels,
 )
-from pyterrier_mathamr.extending import ConfigError, DocNo, pseudo_random
+from pyterrier_mathamr.extending import ConfigError, DocNo, Split, pseudo_random
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, index_documents
@@ -69,8 +69,6 @@ MOST_QUESTIONS = 1000
 """Validation or test questions to search with: rankings of the tens of thousands in a release would fill the memory."""
 
 Index = TypeVar("Index", bound=StoredArtifact)
-Split = Literal["train", "validation", "test"]
-"""The known-item questions to train on, to choose by, and to report."""
 
 
 def distinct(system: pt.Transformer) -> pt.Transformer:

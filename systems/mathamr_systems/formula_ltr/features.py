@@ -26,8 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from mathamr_systems.edit_distance import EditCosts, tree_edit_distances
-from mathamr_systems.formula_trees import FormulaTrees
+from mathamr_systems.formula_trees import EditCosts, FormulaTrees, tree_edit_distances
 from mathamr_systems.tangent_s import align
 from pyterrier_mathamr.extending import COUNT, FormulaReranker, PackedTrees, Rule, one_of, query_trees, with_objects
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree

@@ -299,15 +299,8 @@ class PairwiseRanker(LinearRanker):
         self._set(names, weights)
 
     def find(self, groups: Sequence[Graded]) -> _Floats:
-        return fit_pairwise(groups, self.chosen_c(groups), self.loss)
-
-    def chosen_c(self, groups: Sequence[Graded]) -> float:
-        """Choose among several C by five folds of the queries.
-
-        Args:
-            groups: features, float64 ``[y, f]``, and grades, float64 ``[y]``, of the candidates of each query.
-        """
-        return choose_c(self.c, groups, lambda useful, c: fit_pairwise(useful, c, self.loss))
+        c = choose_c(self.c, groups, lambda useful, c: fit_pairwise(useful, c, self.loss))
+        return fit_pairwise(groups, c, self.loss)
 
 
 class ListwiseRanker(LinearRanker):

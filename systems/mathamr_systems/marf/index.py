@@ -14,7 +14,7 @@ import pandas as pd
 import pyterrier as pt
 
 from mathamr_systems.errors import SystemsError
-from mathamr_systems.language_models import Precision
+from mathamr_systems.language_models import EncoderPrecision
 from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
 from pyterrier_mathamr.extending import (
     DOCUMENTS,
@@ -174,7 +174,7 @@ class MaRFPartsScorer(IndexTransformer):
         model: MaRF,
         *,
         device: str | None = None,
-        precision: Precision = "auto",
+        precision: EncoderPrecision = "auto",
         verbose: bool = False,
     ) -> None:
         super().__init__(index)

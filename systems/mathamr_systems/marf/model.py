@@ -25,7 +25,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
 from torch import Tensor
 
-from mathamr_systems.language_models import Precision, TokenModel, TokenPosts
+from mathamr_systems.language_models import EncoderPrecision, ModelPreset, TokenModel, TokenPosts
 from mathamr_systems.math_tokens import MathVocabulary
 from pyterrier_mathamr.explain import Part
 from pyterrier_mathamr.extending import (
@@ -66,9 +66,7 @@ from .network import (
 )
 from .training import MaRFRun, MaRFStep, MaRFTraining
 
-Preset = Literal["published", "mini"]
-
-PRESETS: dict[Preset, tuple[MaRFConfig, MaRFTraining]] = {
+PRESETS: dict[ModelPreset, tuple[MaRFConfig, MaRFTraining]] = {
     "published": (MaRFConfig(text="tokens", formula_vocabulary="context"), MaRFTraining()),
     "mini": (
         MaRFConfig(
@@ -145,7 +143,7 @@ class MaRF(TokenModel):
         backbone: str = "all-MiniLM-L6-v2",
         posts: Iterable[MathPost] = (),
         *,
-        preset: Preset = "mini",
+        preset: ModelPreset = "mini",
         config: MaRFConfig | None = None,
         training: MaRFTraining | None = None,
         min_count: int = 5,
@@ -171,6 +169,7 @@ class MaRF(TokenModel):
         Raises:
             ModelNotFoundError: there is no such backbone. ConfigError: an option does not fit the backbone.
         """
+        one_of(*get_args(ModelPreset)).check("preset", preset)
         config, training = config or PRESETS[preset][0], training or PRESETS[preset][1]
         known = list(posts)
         context = ContextEncoder.load(backbone, config)
@@ -252,7 +251,7 @@ class MaRF(TokenModel):
         *,
         device: str | None = None,
         batch_size: int | None = None,
-        precision: Precision = "auto",
+        precision: EncoderPrecision = "auto",
         verbose: bool = False,
         store: Store = "views",
     ) -> DocEncoder:
@@ -269,7 +268,12 @@ class MaRF(TokenModel):
         return DocEncoder(self, batch_size=batch_size, verbose=verbose, **options)
 
     def post_rows(
-        self, *, device: str | None = None, precision: Precision = "auto", verbose: bool = False, store: Store = "views"
+        self,
+        *,
+        device: str | None = None,
+        precision: EncoderPrecision = "auto",
+        verbose: bool = False,
+        store: Store = "views",
     ) -> MaRFPosts:
         """Return how the transformers encode the posts of a frame with this model.
 
@@ -349,7 +353,7 @@ class MaRF(TokenModel):
         *,
         query: bool = False,
         device: str | None = None,
-        precision: Precision = "auto",
+        precision: EncoderPrecision = "auto",
         verbose: bool = False,
     ) -> list[list[TokenView]]:
         """Encode posts: a view for each chosen formula, or a view of only the context for a post without formulas.
@@ -384,7 +388,7 @@ class MaRF(TokenModel):
         chosen: Sequence[Sequence[Symbols]],
         *,
         device: str | None = None,
-        precision: Precision = "auto",
+        precision: EncoderPrecision = "auto",
         verbose: bool = False,
     ) -> list[list[TokenView]]:
         """Fuse the context rows of each post with each of its formulas; see :meth:`encode`.
@@ -415,7 +419,7 @@ class MaRF(TokenModel):
         return self._network.formulas(batch, missing), missing
 
     def formula_rows(
-        self, formulas: Iterable[Symbols], *, device: str | None = None, precision: Precision = "auto"
+        self, formulas: Iterable[Symbols], *, device: str | None = None, precision: EncoderPrecision = "auto"
     ) -> dict[Symbols, Tensor]:
         """Encode distinct formulas: float32 ``[m, f]`` each.
 
@@ -480,7 +484,7 @@ class MaRFPosts(TokenPosts):
     model: MaRF
 
     def __init__(
-        self, model: MaRF, device: str | None, precision: Precision, verbose: bool, store: Store = "views"
+        self, model: MaRF, device: str | None, precision: EncoderPrecision, verbose: bool, store: Store = "views"
     ) -> None:
         one_of(*get_args(Store)).check("store", store)
         if store == "parts" and not model.config.context:

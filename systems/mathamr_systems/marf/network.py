@@ -33,7 +33,7 @@ import torch.nn.functional as F  # noqa: N812 - the name torch's own documentati
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from mathamr_systems.language_models import Precision, find_checkpoint, mixed
+from mathamr_systems.language_models import EncoderPrecision, find_checkpoint, loading, mixed
 from mathamr_systems.math_tokens import MathVocabulary, math_tokens, post_text
 from pyterrier_mathamr.extending import (
     BELOW_1,
@@ -51,9 +51,7 @@ from pyterrier_mathamr.extending import (
     progress,
     require,
     seeded,
-    without_bars,
 )
-from pyterrier_mathamr.model import ModelNotFoundError
 from pyterrier_mathamr.posts import MathPost, plain_text
 from pyterrier_mathamr.store import Cache
 
@@ -212,16 +210,9 @@ class ContextEncoder:
         folder = str(find_checkpoint(name))
         check_encoder_folder(Path(folder))
         options: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
-        try:
-            with without_bars():
-                tokenizer = library.AutoTokenizer.from_pretrained(folder, **options)
-                network = library.AutoModel.from_pretrained(
-                    folder, use_safetensors=True, dtype=torch.float32, **options
-                )
-        except (OSError, ValueError, RuntimeError) as error:
-            problem = str(error).strip().partition("\n")[0]
-            reason = f"it cannot be loaded ({problem}). Give a model of transformers, its weights in safetensors"
-            raise ModelNotFoundError(name, reason) from error
+        with loading(name):
+            tokenizer = library.AutoTokenizer.from_pretrained(folder, **options)
+            network = library.AutoModel.from_pretrained(folder, use_safetensors=True, dtype=torch.float32, **options)
         return cls(tokenizer, network, config, name)
 
     @property
@@ -243,7 +234,7 @@ class ContextEncoder:
         *,
         query: bool = False,
         device: str | None = None,
-        precision: Precision = "auto",
+        precision: EncoderPrecision = "auto",
         verbose: bool = False,
     ) -> list[TokenRows]:
         """Encode texts, batched by length; memory is bounded by a batch and the result."""
@@ -270,7 +261,7 @@ class ContextEncoder:
         return min(asked, int(getattr(self.network.config, "max_position_embeddings", asked)))
 
     def _encode(
-        self, texts: list[str], query: bool, device: str | None, precision: Precision, verbose: bool
+        self, texts: list[str], query: bool, device: str | None, precision: EncoderPrecision, verbose: bool
     ) -> list[TokenRows]:
         where = choose_device(device)
         self.network.to(where)
@@ -289,7 +280,7 @@ class ContextEncoder:
         return encoded
 
     @torch.inference_mode()
-    def _batch(self, ids: list[list[int]], where: torch.device, precision: Precision) -> Iterator[TokenRows]:
+    def _batch(self, ids: list[list[int]], where: torch.device, precision: EncoderPrecision) -> Iterator[TokenRows]:
         tensors = list(map(torch.tensor, ids))
         padded = pad_sequence(tensors, batch_first=True, padding_value=self.tokenizer.pad_token_id or 0)
         mask = pad_sequence([torch.ones_like(tokens) for tokens in tensors], batch_first=True)
@@ -459,7 +450,7 @@ def formula_rows(
     length: int,
     *,
     device: str | None = None,
-    precision: Precision = "auto",
+    precision: EncoderPrecision = "auto",
 ) -> dict[Symbols, Tensor]:
     """Encode formulas, each distinct one once, so that equal ones have equal rows."""
     where = choose_device(device)
@@ -484,7 +475,7 @@ def fused_rows(
     keys: AttentionKeys,
     *,
     device: str | None = None,
-    precision: Precision = "auto",
+    precision: EncoderPrecision = "auto",
     verbose: bool = False,
 ) -> list[TokenView]:
     """Fuse contexts with formulas, batched by length."""

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Siz
 from contextlib import closing
 from itertools import count, islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import pandas as pd
 import pyterrier as pt
@@ -33,6 +33,7 @@ from pyterrier_mathamr.extending import (
     DocNo,
     Indexer,
     MathAMRWarning,
+    PostKind,
     SqliteArtifact,
     SqliteFile,
     as_id,
@@ -76,8 +77,6 @@ from .transformers import (
     WithQuestion,
     tags_of,
 )
-
-PostKind = Literal["question", "answer"]
 
 _Get = Callable[[str], Any]  # a field of a post, None if it has none
 
