@@ -63,9 +63,8 @@ from pyterrier_mathamr.store import (
 
 from .backend import NO_HITS, Backend, ExactScores, Field, Hits, How, Numbers, QueryBatch, Rows, query_batch
 from .errors import MathAMRIndexError
-from .options import explained
 from .search.maxsim import best_of
-from .transformers import IndexTransformer, Scoring
+from .transformers import IndexTransformer, Scoring, explained
 
 TYPE, FORMAT = "corpus_graph", "np_topk"
 DOCNOS, EDGES, WEIGHTS = "docnos.npids", "edges.u32.np", "weights.f16.np"

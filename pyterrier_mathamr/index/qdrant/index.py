@@ -27,10 +27,10 @@ from pyterrier_mathamr.index.indexes import (
     merged_model,
 )
 from pyterrier_mathamr.index.indexing import ArtifactIndexer, DocumentIndexer, FormulaIndexer, IndexPost, VisualIds
-from pyterrier_mathamr.index.options import explained
 from pyterrier_mathamr.index.parts import TEXTS, Entry, described_rows
 from pyterrier_mathamr.index.search.maxsim import best_of, exact_scores, float32_error
 from pyterrier_mathamr.index.subsets import Condition, Group, read_where
+from pyterrier_mathamr.index.transformers import explained
 from pyterrier_mathamr.store import Mode, WriteError
 
 from .collection import BUILD, KEPT, VECTORS, Collection, CollectionMeta, CollectionOptions, point_id
