@@ -3,9 +3,6 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,13 +17,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.enable_socket]
 LIMIT = 240.0
 
 
-def rows(rng: np.random.Generator, count: int) -> np.ndarray:
+def rows(rng, count):
     found = rng.standard_normal((count, 8))
     return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
-def documents() -> list[dict[str, Any]]:
+def documents():
     """A document in three has the rows of another under a new docno."""
     rng = np.random.default_rng(0)
     drawn = [{"docno": f"m{i:03d}", "doc_embs": rows(rng, 1 + i % 5)} for i in range(200)]
@@ -34,19 +31,19 @@ def documents() -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def queries() -> pd.DataFrame:
+def queries():
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({"qid": [f"q{i}" for i in range(200)], "query": "text"})
     return frame.assign(query_embs=pd.Series([rows(rng, 1 + i % 4) for i in range(200)], dtype=object))
 
 
 @pytest.fixture(scope="module")
-def whole(documents: Any, tmp_path_factory: pytest.TempPathFactory) -> MathAMRIndex:
+def whole(documents, tmp_path_factory):
     return MathAMRIndex(tmp_path_factory.mktemp("whole") / "index").index(documents)
 
 
 @pytest.fixture(scope="module")
-def folder(documents: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(documents, tmp_path_factory):
     """Three parts of 20, 0 and 280 documents."""
     path, order = tmp_path_factory.mktemp("parts"), np.random.default_rng(2).permutation(len(documents))
     for part, places in enumerate(np.split(order, [20, 20])):
@@ -55,7 +52,7 @@ def folder(documents: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def sharded(_cluster: Any, folder: Path) -> Iterator[ShardedIndex]:
+def sharded(_cluster, folder):
     """Searched on both nodes; its actors stay from test to test."""
     _cluster.second()
     index = ShardedIndex(folder, RayCluster(_cluster.address), time_limit=LIMIT)
@@ -63,7 +60,7 @@ def sharded(_cluster: Any, folder: Path) -> Iterator[ShardedIndex]:
     index.close()
 
 
-def assert_same(sharded: ShardedIndex, whole: MathAMRIndex, queries: pd.DataFrame) -> None:
+def assert_same(sharded, whole, queries):
     for find in ("colbert", "single_vector"):
         expected = getattr(whole, find)(num_results=30)(queries)
         found = getattr(sharded, find)(num_results=30)(queries)
@@ -74,16 +71,14 @@ def assert_same(sharded: ShardedIndex, whole: MathAMRIndex, queries: pd.DataFram
     pd.testing.assert_frame_equal(sharded.scorer(normalise=True)(candidates), expected, check_exact=True)
 
 
-def process_of(index: ShardedIndex, part: int) -> int:
+def process_of(index, part):
     import ray
 
     found: int = ray.get(index._places.places[part]._running[0].__ray_call__.remote(lambda _: os.getpid()))
     return found
 
 
-def test_search_is_equal_on_200_queries_before_and_after_a_node_died(
-    cluster: Any, sharded: ShardedIndex, whole: MathAMRIndex, queries: pd.DataFrame
-) -> None:
+def test_search_is_equal_on_200_queries_before_and_after_a_node_died(cluster, sharded, whole, queries):
     assert_same(sharded, whole, queries)
     places = sharded._places.places
     assert len({place.node for place in places}) == 2
@@ -93,12 +88,10 @@ def test_search_is_equal_on_200_queries_before_and_after_a_node_died(
     assert len({place.node for place in places}) == 1
 
 
-def test_an_actor_that_dies_or_hangs_while_it_searches(
-    cluster: Any, sharded: ShardedIndex, whole: MathAMRIndex, queries: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_actor_that_dies_or_hangs_while_it_searches(cluster, sharded, whole, queries, monkeypatch):
     expected = whole.colbert(num_results=20)(queries)
 
-    def search() -> pd.DataFrame:
+    def search():
         return sharded.colbert(num_results=20)(queries)
 
     search()
@@ -121,20 +114,20 @@ def test_an_actor_that_dies_or_hangs_while_it_searches(
 
 
 def test_a_node_and_an_actor_that_die_beside_an_update_find_the_old_state_the_new_one_or_a_named_error(
-    cluster: Any, documents: Any, queries: pd.DataFrame, tmp_path: Path
-) -> None:
+    cluster, documents, queries, tmp_path
+):
     some, new = documents[:90], [{**document, "docno": f"new{i}"} for i, document in enumerate(documents[:20])]
     for part in range(3):
         MathAMRIndex(tmp_path / "parts" / f"part-{part:06d}").index(some[part::3])
     joined, whole = ShardedIndex.join(tmp_path / "parts"), MathAMRIndex(tmp_path / "whole").index(some)
     index = ShardedIndex(joined.path, RayCluster(cluster.address), time_limit=LIMIT)
 
-    def search(of: Any) -> pd.DataFrame:
+    def search(of):
         return of.colbert(num_results=30)(queries)
 
     old = search(whole)
 
-    def update() -> Iterator[dict[str, Any]]:
+    def update():
         yield from new[:10]
         cluster.kill()
         pd.testing.assert_frame_equal(search(index), old, check_exact=True)
@@ -153,7 +146,7 @@ def test_a_node_and_an_actor_that_die_beside_an_update_find_the_old_state_the_ne
     index.close()
 
 
-def test_a_part_that_lies_on_no_node_is_named(cluster: Any, folder: Path, queries: pd.DataFrame) -> None:
+def test_a_part_that_lies_on_no_node_is_named(cluster, folder, queries):
     index = ShardedIndex([folder / "part-000009"], RayCluster(cluster.address), time_limit=LIMIT)
     with pytest.raises(NotBuiltError, match=r"part-000009: none of the \d nodes"):
         index.colbert()(queries)

@@ -17,12 +17,12 @@ POSTS = [
 
 
 @pytest.fixture(scope="module")
-def model() -> MathAMR:
+def model():
     return MathAMR.from_pretrained("mathamr-plus-mini")
 
 
 @pytest.fixture(scope="module")
-def formula_index(model, tmp_path_factory) -> MathAMRFormulaIndex:
+def formula_index(model, tmp_path_factory):
     index = MathAMRFormulaIndex(tmp_path_factory.mktemp("typed") / "formulas")
     (GraphBuilder() >> model.doc_encoder() >> index.indexer(visual_ids={"1": "v", "3": "v"})).index(POSTS)
     return index

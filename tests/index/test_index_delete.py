@@ -11,7 +11,7 @@ from pyterrier_mathamr.index.search import folder
 from pyterrier_mathamr.store import UnknownIdError
 
 
-def docnos(index: MathAMRIndex) -> set[str]:
+def docnos(index):
     return {doc["docno"] for doc in index.get_corpus_iter()}
 
 
@@ -19,7 +19,7 @@ GONE = ["d2", "d4", "d11", "d2"]
 
 
 @pytest.fixture(params=[2, 1000])
-def pruned(request, part_rows, tmp_path, documents) -> tuple[MathAMRIndex, MathAMRIndex]:
+def pruned(request, part_rows, tmp_path, documents):
     """An index after deletions, and one that was built without the deleted documents."""
     part_rows(request.param)
     docs = documents([2, 1, 5, 3, 1, 1, 4, 2, 2, 3, 1, 6])

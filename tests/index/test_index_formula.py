@@ -6,12 +6,7 @@ import pytest
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.frames import MissingValueError
-from pyterrier_mathamr.index import (
-    EmbeddingError,
-    MathAMRFormulaIndex,
-    MathAMRIndex,
-    MathAMRIndexError,
-)
+from pyterrier_mathamr.index import EmbeddingError, MathAMRFormulaIndex, MathAMRIndex, MathAMRIndexError
 from pyterrier_mathamr.posts import TITLE_FORMULA
 from pyterrier_mathamr.store import OtherArtifactError
 
@@ -24,14 +19,14 @@ POSTS = [
 
 
 @pytest.fixture
-def formulas(tmp_path) -> MathAMRFormulaIndex:
+def formulas(tmp_path):
     index = MathAMRFormulaIndex(tmp_path / "formulas")
     index.indexer(visual_ids={"f1": "v1", "f3": "v3"}).index(POSTS)
     return index
 
 
 @pytest.fixture
-def topic() -> pd.DataFrame:
+def topic():
     frame = pd.DataFrame({"qid": ["B.1"], "query": ["$x$"], "query_formula_id": ["q_2"]})
     return frame.assign(query_embs=[ROWS[[3, 1, 2]]], query_formula_ids=[["q_1", "q_2"]])
 

@@ -1,7 +1,6 @@
 """The transformers over an index as PyTerrier uses them."""
 
 import pickle
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,7 +25,7 @@ FACTORIES = (*RETRIEVERS, "retriever", "scorer", "vec_loader")
 SAME = pd.testing.assert_frame_equal
 
 
-def small() -> MathAMRIndex:
+def small():
     return MathAMRIndex.example()
 
 
@@ -40,7 +39,7 @@ FormulaRetrieverTest = pt.testing.transformer_test_class(lambda: MathAMRFormulaI
 FormulaIndexTest = pt.testing.transformer_test_class(MathAMRFormulaIndex.example)
 
 
-def make_ranking(frame: pd.DataFrame, docnos: list[str]) -> pd.DataFrame:
+def make_ranking(frame, docnos):
     return frame.merge(pd.DataFrame({"docno": docnos, "score": 0.0, "rank": range(len(docnos))}), how="cross")
 
 
@@ -312,7 +311,7 @@ def test_nothing_is_printed_unless_asked(index, topics, capfd):
     assert "MathAMR ColBERT" in capfd.readouterr().err
 
 
-def test_vectors_and_what_describes_them_are_dropped_and_nothing_else(index: MathAMRIndex, topics: Any) -> None:
+def test_vectors_and_what_describes_them_are_dropped_and_nothing_else(index, topics):
     asked = topics([2, 3]).assign(query_model="some", query_weights=[[1.0, 2.0], [1.0, 1.0, 1.0]])
     found = index.retriever(num_results=3)(asked)
     left = (index.retriever(num_results=3) >> mathamr.drop_query_embs())(asked)

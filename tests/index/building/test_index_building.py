@@ -166,10 +166,7 @@ def test_a_frame_is_indexed_and_the_first_record_must_have_the_columns(tmp_path,
 
 
 def test_errors_survive_a_worker_process():
-    errors = [
-        EmbeddingError("d" * 2000, "is odd"),
-        ModelMismatchError(Path("x"), "a", "b"),
-    ]
+    errors = [EmbeddingError("d" * 2000, "is odd"), ModelMismatchError(Path("x"), "a", "b")]
     for error in errors:
         again = pickle.loads(pickle.dumps(error))
         assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
@@ -180,7 +177,7 @@ def test_a_stream_ten_times_longer_needs_no_more_memory(part_rows, tmp_path):
     part_rows(1024, d=64)
     rows = np.eye(4, 64, dtype=np.float32)
 
-    def peak(count: int) -> int:
+    def peak(count):
         tracemalloc.start()
         MathAMRIndex(tmp_path / str(count)).index({"docno": str(i), "doc_embs": rows + i} for i in range(count))
         found = tracemalloc.get_traced_memory()[1]

@@ -1,7 +1,5 @@
 """Rows stored as int8 or int4 with a scale for each: nothing else is kept, and every search is exact for them."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,7 +14,7 @@ from pyterrier_mathamr.store import DamagedError, UnfinishedJobError
 both = pytest.mark.parametrize("dtype", ["int8", "int4"])
 
 
-def coded(dtype: str, path: Path, docs, kind=MathAMRIndex) -> MathAMRIndex:
+def coded(dtype, path, docs, kind=MathAMRIndex):
     index = kind(path)
     index.indexer(dtype=dtype).index(docs)
     return index

@@ -20,7 +20,7 @@ KEPT = {"index-format-3": (MathAMRIndex, "float32"), "index-format-3-float16": (
 OLD = ("index-format-1", "index-format-2", "formula-index-format-1")
 
 
-def rewritten(index: MathAMRIndex, name: str, change) -> MathAMRIndex:
+def rewritten(index, name, change):
     """Change one array of the first part in its file, but not the manifest."""
     file = next(index.path.glob("part-*/arrays.safetensors"))
     data = bytearray(file.read_bytes())
@@ -34,8 +34,8 @@ def rewritten(index: MathAMRIndex, name: str, change) -> MathAMRIndex:
     return MathAMRIndex(index.path)
 
 
-def put(place: int, value: object):
-    def change(array) -> None:
+def put(place, value):
+    def change(array):
         array[place] = value
 
     return change

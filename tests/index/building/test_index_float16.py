@@ -1,7 +1,6 @@
 """Rows stored as float16: half the room, and every search exact for the rows as they are stored."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,11 +8,7 @@ import pytest
 from folder_bytes import folder_bytes
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.index import (
-    EmbeddingError,
-    MathAMRFormulaIndex,
-    MathAMRIndex,
-)
+from pyterrier_mathamr.index import EmbeddingError, MathAMRFormulaIndex, MathAMRIndex
 from pyterrier_mathamr.index.search import folder
 from pyterrier_mathamr.store import DamagedError, UnfinishedJobError
 from pyterrier_mathamr.store.manifest import signed
@@ -24,7 +19,7 @@ def rounded(docs):
     return [{**doc, "doc_embs": doc["doc_embs"].astype(np.float16).astype(np.float32)} for doc in docs]
 
 
-def half(path: Path, docs, **options) -> MathAMRIndex:
+def half(path, docs, **options):
     index = MathAMRIndex(path)
     index.indexer(dtype="float16", **options).index(docs)
     return index

@@ -8,23 +8,22 @@ from folder_bytes import folder_bytes
 from index_folders import docnos, names
 
 from pyterrier_mathamr.index import EmbeddingError, MathAMRFormulaIndex, MathAMRIndex
-from pyterrier_mathamr.index.indexing import DocumentIndexer
 from pyterrier_mathamr.store import DuplicateIdError, UnfinishedJobError
 
 
-def corpus(count: int, **more: object) -> list[dict[str, object]]:
+def corpus(count, **more):
     return [{"docno": f"d{i}", "text": f"text of {i}", **more} for i in range(count)]
 
 
 class Encoder(pt.Transformer):
     """Makes vectors that depend on the batch, as floating point does; stops on request."""
 
-    def __init__(self, stop_at: int | None = None, shift: float = 0.0, formulas: bool = False) -> None:
+    def __init__(self, stop_at=None, shift=0.0, formulas=False):
         super().__init__()
         self.stop_at, self.shift, self.formulas = stop_at, shift, formulas
         self.batches: list[list[str]] = []
 
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+    def transform(self, inp):
         if self.stop_at is not None and len(self.batches) == self.stop_at:
             raise KeyboardInterrupt
         self.batches.append(inp["docno"].tolist())
@@ -37,7 +36,7 @@ class Encoder(pt.Transformer):
         return frame
 
 
-def run(indexer: DocumentIndexer, docs, encoder: Encoder, batch_size: int = 10) -> None:
+def run(indexer, docs, encoder, batch_size=10):
     pending = indexer.pending(docs, batch_size)
 
     def encoded():
@@ -139,11 +138,7 @@ def test_a_document_that_changed_since_is_refused_before_it_is_encoded(part_rows
     assert len(index) == 40
 
 
-OTHERS = [
-    {"model": "another"},
-    {"dtype": "float16"},
-    {"sources": {"graphs": "b"}},
-]
+OTHERS = [{"model": "another"}, {"dtype": "float16"}, {"sources": {"graphs": "b"}}]
 
 
 @pytest.mark.parametrize("mode", ["create", "overwrite"])

@@ -9,11 +9,7 @@ import pytest
 import qdrant_client
 
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
-from pyterrier_mathamr.index import (
-    QdrantError,
-    QdrantFormulaIndex,
-    QdrantIndex,
-)
+from pyterrier_mathamr.index import QdrantError, QdrantFormulaIndex, QdrantIndex
 from pyterrier_mathamr.index.qdrant import collection
 from pyterrier_mathamr.store import UnknownIdError, WriteError
 

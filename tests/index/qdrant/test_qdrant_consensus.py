@@ -29,7 +29,7 @@ def small_batches(monkeypatch):
 
 
 @pytest.fixture
-def index(server, remote, posts, mode) -> QdrantIndex:
+def index(server, remote, posts, mode):
     """An index of five documents, which every peer shows; none for the mode ``create``."""
     made = remote()
     if mode != "create":
@@ -126,7 +126,7 @@ def test_a_snapshot_finds_no_points_of_calls_that_end_after_it_was_opened(remote
     assert len(snapshot) == len(list(snapshot.entries())) == 5
 
 
-def publish_late(server, index, posts, mode, **options) -> None:
+def publish_late(server, index, posts, mode, **options):
     """Upload while too few peers run for the last step, which happens when they are back."""
     passed = iter(["the first update of an addition"] if mode == "append" else [])
     server.fault = lambda name: "waiting" if name == LAST[mode] and not next(passed, None) else None

@@ -16,7 +16,7 @@ from pyterrier_mathamr.index import (
 from pyterrier_mathamr.store import DuplicateIdError, WriteError
 
 
-def collection(folder, name: str, posts, **options) -> QdrantIndex:
+def collection(folder, name, posts, **options):
     index = QdrantIndex(folder, name)
     index.indexer(**options).index(posts)
     return index
@@ -63,7 +63,7 @@ def test_a_failed_merge_leaves_no_collection(tmp_path, posts, documents):
 
 
 def test_of_a_formula_of_two_collections_the_first_is_kept(tmp_path, documents):
-    def formulas(name: str, ids: list[str]) -> QdrantFormulaIndex:
+    def formulas(name, ids):
         index = QdrantFormulaIndex(tmp_path / "q", name)
         index.indexer(visual_ids={"f1": f"v-{name}"}).index([{**documents([3])[0], "docno": name, "formula_ids": ids}])
         return index

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from index_folders import docnos, docnos_of
 
-from pyterrier_mathamr.index import EmbeddingError, QdrantFormulaIndex, QdrantIndex
+from pyterrier_mathamr.index import EmbeddingError, QdrantFormulaIndex
 from pyterrier_mathamr.index.qdrant import upload
 from pyterrier_mathamr.store import DuplicateIdError, UnfinishedJobError
 
@@ -26,7 +26,7 @@ def kept(before, mode):
     return before if mode == "append" else []
 
 
-def interrupted(remote, before, posts, mode, at=45, pending=True, **options) -> QdrantIndex:
+def interrupted(remote, before, posts, mode, at=45, pending=True, **options):
     """Interrupt an upload with batches of 10 documents."""
     index = remote()
     if before:

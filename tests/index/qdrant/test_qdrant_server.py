@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +40,7 @@ class Place(NamedTuple):
 
 
 @pytest.fixture(params=["engine", "real server"])
-def place(request: Any) -> Iterator[Place]:
+def place(request):
     """A server of the embedded engine, or a real one, with what the test makes there removed at its end."""
     made: dict[str, Any] = {}
     if request.param == "engine":
@@ -50,11 +50,11 @@ def place(request: Any) -> Iterator[Place]:
         urls = request.getfixturevalue("peers")
     prefix = f"mathamr-test-{uuid.uuid4().hex[:8]}-"
 
-    def writer(name: str, kind: type = QdrantIndex) -> Any:
+    def writer(name, kind=QdrantIndex):
         made[name] = kind(urls[0], prefix + name)
         return made[name]
 
-    def reader(name: str, kind: type = QdrantIndex) -> Any:
+    def reader(name, kind=QdrantIndex):
         return kind(urls[-1], prefix + name)
 
     yield Place(writer, reader)
@@ -63,7 +63,7 @@ def place(request: Any) -> Iterator[Place]:
             index.collection.drop(index.name + slot)
 
 
-def until(true: Callable[[], bool], seconds: float = 60) -> None:
+def until(true, seconds=60):
     """Wait for what one peer has changed to be known to another."""
     end = time.monotonic() + seconds
     while not true():

@@ -6,13 +6,7 @@ import pytest
 from index_folders import docnos, docnos_of
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.index import (
-    EmbeddingError,
-    MathAMRIndex,
-    ModelMismatchError,
-    QdrantError,
-    QdrantFormulaIndex,
-)
+from pyterrier_mathamr.index import EmbeddingError, MathAMRIndex, ModelMismatchError, QdrantError, QdrantFormulaIndex
 from pyterrier_mathamr.index.qdrant import upload
 from pyterrier_mathamr.index.qdrant.index import QdrantDocumentIndexer
 from pyterrier_mathamr.store import DuplicateIdError, WriteError
@@ -23,15 +17,15 @@ FAULTS += [(name, "lost") for name in ("create", "payload_index", "update", "ali
 
 
 @pytest.fixture(autouse=True)
-def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_batches(monkeypatch):
     monkeypatch.setattr(upload, "BATCH_POINTS", 10)
 
 
-def once(name: str, kind, nth: int = 1):
+def once(name, kind, nth=1):
     """A fault of the nth request of a name, and of no other."""
     seen = [0]
 
-    def fault(of: str):
+    def fault(of):
         seen[0] += of == name
         return kind if of == name and seen[0] == nth else None
 

@@ -1,7 +1,6 @@
 """Every search of a folder against the plainest loop: by each scan, weighted or not, in parts, blocks and groups."""
 
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,7 +20,7 @@ SAME = pd.testing.assert_frame_equal
 
 
 @pytest.fixture(params=["float32", "int8 by torch", "int8 compiled"])
-def scan(request, monkeypatch) -> str:
+def scan(request, monkeypatch):
     """The scan by which exact searches find their candidates; torch's where there is no compiled one."""
     monkeypatch.setattr(folder, "_codes_pay", lambda *of: request.param != "float32")
     if request.param == "int8 by torch":
@@ -105,7 +104,7 @@ def test_a_scan_of_codes_kept_on_a_device_finds_what_brute_force_finds(
 
 @pytest.mark.parametrize(("compiled", "least"), [(True, 8), (False, 64)])
 def test_codes_are_scanned_from_8_documents_a_result_and_by_torch_from_64(
-    tmp_path: Path, documents, monkeypatch, compiled, least
+    tmp_path, documents, monkeypatch, compiled, least
 ):
     snapshot = MathAMRIndex(tmp_path / "x").index(documents([1] * 128)).snapshot()
     monkeypatch.setattr(folder, "_compiled", lambda shard: compiled)
@@ -113,7 +112,7 @@ def test_codes_are_scanned_from_8_documents_a_result_and_by_torch_from_64(
     assert [folder._codes_pay(snapshot, 128 // least + more) for more in (0, 1)] == [True, False]
 
 
-def test_negative_scores_stay_negative(tmp_path: Path):
+def test_negative_scores_stay_negative(tmp_path):
     docs = [
         {"docno": "a", "doc_embs": np.array([[-0.6, -0.8]])},
         {"docno": "b", "doc_embs": np.array([[-1.0, 0.0], [0.0, -1.0]])},
@@ -125,7 +124,7 @@ def test_negative_scores_stay_negative(tmp_path: Path):
     assert found["score"].tolist() == pytest.approx([-0.6, -2.4])
 
 
-def test_equal_scores_are_ordered_by_docno_whatever_the_order_of_arrival(tmp_path: Path):
+def test_equal_scores_are_ordered_by_docno_whatever_the_order_of_arrival(tmp_path):
     names, row = ["10", "9", "é", "Z", "a", "中"], np.array([[0.6, 0.8]])
     frame = pd.DataFrame({"qid": ["1"]}).assign(query_embs=[row])
     index = MathAMRIndex(tmp_path / "x").index({"docno": name, "doc_embs": row} for name in names)
@@ -163,7 +162,7 @@ def test_threads_do_not_change_what_is_found(part_rows, monkeypatch, tmp_path, d
         assert_ranked(index.colbert(num_results=20)(frame), frame, docs, 20)
 
 
-def test_a_long_document_is_scored_in_pieces(scan, tmp_path: Path, documents, topics):
+def test_a_long_document_is_scored_in_pieces(scan, tmp_path, documents, topics):
     docs, query = documents([30_000, 3]), topics([4])
     index = MathAMRIndex(tmp_path / "x").index(docs)
     best = (query["query_embs"][0] @ docs[0]["doc_embs"].T).max(axis=1).sum()
@@ -172,7 +171,7 @@ def test_a_long_document_is_scored_in_pieces(scan, tmp_path: Path, documents, to
     assert found["score"][0] == pytest.approx(float(best), abs=1e-5)
 
 
-def test_a_document_has_one_score_in_every_strategy_and_batch(tmp_path: Path, documents, topics, weigh):
+def test_a_document_has_one_score_in_every_strategy_and_batch(tmp_path, documents, topics, weigh):
     docs, frame = documents([3, 1, 7, 2, 5] * 40, d=32), weigh(topics([5, 3, 8], d=32), [4.0, 0.5, 0.0])
     index = MathAMRIndex(tmp_path / "x").index(docs)
     together = index.colbert()(frame)
@@ -186,7 +185,7 @@ def test_a_document_has_one_score_in_every_strategy_and_batch(tmp_path: Path, do
     assert some["score_x"].equals(some["score_y"])
 
 
-def test_weights_scale_the_score(index: MathAMRIndex, topics, weigh):
+def test_weights_scale_the_score(index, topics, weigh):
     frame = topics([3, 2])
     plain = index.colbert()(weigh(frame, [3.0, 1.0]))
     divided = index.colbert(normalise=True)(weigh(frame, [3.0, 1.0]))
@@ -230,9 +229,7 @@ def test_an_explanation_counts_the_weights_and_the_product_of_the_documents(inde
 
 
 @pytest.mark.parametrize("strategy", ["single_vector", "doc_vn", "colbert"])
-def test_the_approximate_search_of_a_small_index_finds_what_the_exact_one_finds(
-    tmp_path: Path, documents, topics, strategy
-):
+def test_the_approximate_search_of_a_small_index_finds_what_the_exact_one_finds(tmp_path, documents, topics, strategy):
     index, frame = MathAMRIndex(tmp_path / "x").index(documents([3, 1, 4] * 30)), topics([4, 2])
     approximate = getattr(index, strategy)(num_results=5, exact=False)(frame)
     SAME(approximate, getattr(index, strategy)(num_results=5)(frame))
@@ -240,9 +237,7 @@ def test_the_approximate_search_of_a_small_index_finds_what_the_exact_one_finds(
 
 
 @pytest.mark.parametrize("num_results", [300, 1000, 5000])
-def test_an_approximate_search_finds_as_many_documents_as_it_is_asked_for(
-    tmp_path: Path, documents, topics, num_results
-):
+def test_an_approximate_search_finds_as_many_documents_as_it_is_asked_for(tmp_path, documents, topics, num_results):
     index, frame = MathAMRIndex(tmp_path / "x").index(documents([2] * 1000)), topics([1, 1, 3])
     for retriever in (index.colbert(num_results=num_results, exact=False, hits=8), index.single_vector(exact=False)):
         found = retriever(frame)
@@ -251,7 +246,7 @@ def test_an_approximate_search_finds_as_many_documents_as_it_is_asked_for(
         SAME(exact, found)
 
 
-def test_the_more_rows_are_taken_the_more_of_the_best_an_approximate_search_finds(tmp_path: Path, documents, topics):
+def test_the_more_rows_are_taken_the_more_of_the_best_an_approximate_search_finds(tmp_path, documents, topics):
     index = MathAMRIndex(tmp_path / "x").index(documents([3] * 500))
     frame = topics([4] * 8)
     best = index.colbert(num_results=10)(frame)[["qid", "docno"]]

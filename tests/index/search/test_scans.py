@@ -21,14 +21,14 @@ SCANS = ["float32", "int8 by torch", *(["int8 compiled"] if compiled.compiled(32
 SCANS += [f"{scan}, {stored}" for scan in SCANS[1:] for stored in ("row scales", "four bits")]
 
 
-def asked(rng: np.random.Generator, lengths: list[int], d: int, weighted: bool) -> QueryBatch:
+def asked(rng, lengths, d, weighted):
     rows, ends = rng.standard_normal((sum(lengths), d)).astype(np.float32), np.cumsum([0, *lengths])
     if not weighted:
         return QueryBatch(rows, ends)
     return QueryBatch(rows, ends, rng.uniform(-1, 2, len(rows)), rng.uniform(-20, 20, len(lengths)))
 
 
-def scanned(scan: str, rows: np.ndarray, offsets: np.ndarray, queries: QueryBatch) -> tuple[np.ndarray, np.ndarray]:
+def scanned(scan, rows, offsets, queries):
     """Return the scores of one scan and the errors that it states."""
     if scan == "float32":
         longest = float(np.linalg.norm(rows, axis=1).max())
@@ -39,22 +39,22 @@ def scanned(scan: str, rows: np.ndarray, offsets: np.ndarray, queries: QueryBatc
     return by_codes(scan, coding, offsets, coded, queries), coded.errors
 
 
-def stored(scan: str, rows: np.ndarray) -> np.ndarray | ScaledRows:
+def stored(scan, rows):
     """Return the rows as an index stores them whose scan this is."""
     quantize = {"row scales": int8.scaled_rows, "four bits": int8.packed_rows}.get(scan.partition(", ")[2])
     return quantize(rows) if quantize else rows
 
 
-def coding_of(rows: ScaledRows) -> int8.Coding:
+def coding_of(rows):
     longest = float(np.linalg.norm(widened(rows), axis=1).max())
     return int8.Coding(rows.codes, np.ones(rows.shape[1], np.float32), np.array([0.0, longest]), rows.scales)
 
 
-def widened(rows: np.ndarray | ScaledRows) -> np.ndarray:
+def widened(rows):
     return maxsim.widened(rows, np.empty(rows.shape, np.float32))
 
 
-def by_codes(scan: str, coding, offsets, coded, queries) -> np.ndarray:
+def by_codes(scan, coding, offsets, coded, queries):
     scores = np.empty((len(queries), len(offsets) - 1), dtype=np.float32)
     if scan.startswith("int8 compiled"):
         single = len(coding.codes) == scores.shape[1]
@@ -67,7 +67,7 @@ def by_codes(scan: str, coding, offsets, coded, queries) -> np.ndarray:
     return scores
 
 
-def true_scores(rows: np.ndarray, offsets: np.ndarray, queries: QueryBatch) -> np.ndarray:
+def true_scores(rows, offsets, queries):
     products = rows.astype(float) @ queries.rows.astype(float).T
     best = np.array([products[a:b].max(axis=0) for a, b in itertools.pairwise(offsets)])
     true = np.add.reduceat(best * (1.0 if queries.weights is None else queries.weights), queries.offsets[:-1], axis=1)

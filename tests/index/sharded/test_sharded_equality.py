@@ -19,19 +19,19 @@ QUERIES = asked(seed=2, queries=30)
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> MathAMRIndex:
+def whole(tmp_path_factory):
     """All documents in one index."""
     return MathAMRIndex(tmp_path_factory.mktemp("whole") / "index").index(DOCUMENTS)
 
 
 @pytest.fixture(scope="module")
-def sharded(tmp_path_factory: pytest.TempPathFactory) -> ShardedIndex:
+def sharded(tmp_path_factory):
     """The same in four parts of 0, 5, 95 and 350 documents, each in a process."""
     return of_parts(tmp_path_factory.mktemp("parts"), DOCUMENTS, [0, 5, 100])
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_a_strategy_finds_what_it_finds_in_one_index(whole: MathAMRIndex, sharded: ShardedIndex, name: str) -> None:
+def test_a_strategy_finds_what_it_finds_in_one_index(whole, sharded, name):
     expected = STRATEGIES[name](whole)(QUERIES)
     pd.testing.assert_frame_equal(STRATEGIES[name](sharded)(QUERIES), expected, check_exact=True)
     if name == "all documents":  # of a document and its copy, the lesser docno comes first
@@ -39,7 +39,7 @@ def test_a_strategy_finds_what_it_finds_in_one_index(whole: MathAMRIndex, sharde
         assert len(ties) >= len(QUERIES) * 150
 
 
-def test_a_scorer_scores_each_document_as_one_index_does(whole: MathAMRIndex, sharded: ShardedIndex) -> None:
+def test_a_scorer_scores_each_document_as_one_index_does(whole, sharded):
     ranking = whole.colbert(num_results=60)(QUERIES).sample(frac=1, random_state=3)
     ranking = pd.concat([ranking, ranking.head(9)], ignore_index=True)  # some documents twice
     for options in ({}, {"vectors": "document"}, {"num_results": 7, "normalise": True}, {"batch_size": 4}):
@@ -47,7 +47,7 @@ def test_a_scorer_scores_each_document_as_one_index_does(whole: MathAMRIndex, sh
         pd.testing.assert_frame_equal(sharded.scorer(**options)(ranking), expected, check_exact=True)
 
 
-def test_an_explanation_is_that_of_one_index(whole: MathAMRIndex, sharded: ShardedIndex) -> None:
+def test_an_explanation_is_that_of_one_index(whole, sharded):
     found = sharded.colbert(num_results=3)(QUERIES)
     for _, row in found.iterrows():
         explained = sharded.explain(row)
@@ -57,7 +57,7 @@ def test_an_explanation_is_that_of_one_index(whole: MathAMRIndex, sharded: Shard
     assert str(other) == str(whole.doc_vn(normalise=True).explain(QUERIES.iloc[3], "m0007"))
 
 
-def test_called_directly_it_does_what_one_index_does(whole: MathAMRIndex, sharded: ShardedIndex) -> None:
+def test_called_directly_it_does_what_one_index_does(whole, sharded):
     ranking = whole.colbert(num_results=5)(QUERIES)
     for frame in (QUERIES, ranking):
         pd.testing.assert_frame_equal(sharded(frame), whole(frame), check_exact=True)
@@ -75,7 +75,7 @@ def test_called_directly_it_does_what_one_index_does(whole: MathAMRIndex, sharde
     assert "450 documents in 4 parts" in str(sharded)
 
 
-def test_an_unknown_document_is_named(sharded: ShardedIndex) -> None:
+def test_an_unknown_document_is_named(sharded):
     ranking = QUERIES.head(2).assign(docno=["m0001", "nobody"])
     with pytest.raises(UnknownIdError, match="nobody"):
         sharded.scorer()(ranking)
@@ -83,7 +83,7 @@ def test_an_unknown_document_is_named(sharded: ShardedIndex) -> None:
         sharded.explain(QUERIES.iloc[0], "nobody")
 
 
-def test_approximate_search_is_refused_for_it_finds_other_documents_in_parts(sharded: ShardedIndex) -> None:
+def test_approximate_search_is_refused_for_it_finds_other_documents_in_parts(sharded):
     for make in (sharded.colbert, sharded.single_vector, sharded.doc_vn):
         with pytest.raises(ConfigError, match="exact=False"):
             make(exact=False)
@@ -96,9 +96,7 @@ def test_approximate_search_is_refused_for_it_finds_other_documents_in_parts(sha
     k=st.integers(1, 40),
     seed=st.integers(0, 2**16),
 )
-def test_any_cut_of_rows_of_few_values_keeps_the_ranking(
-    lengths: list[int], places: list[int], k: int, seed: int
-) -> None:
+def test_any_cut_of_rows_of_few_values_keeps_the_ranking(lengths, places, k, seed):
     """Rows of a few values, so that most scores are tied."""
     rng = np.random.default_rng(seed)
     rows = [rng.integers(0, 2, (length, 3)).astype(np.float32) + np.float32(0.5) for length in lengths]
@@ -117,7 +115,7 @@ def test_any_cut_of_rows_of_few_values_keeps_the_ranking(
         pd.testing.assert_frame_equal(found, expected, check_exact=True)
 
 
-def test_deleted_documents_of_a_part_are_not_found(tmp_path: Path) -> None:
+def test_deleted_documents_of_a_part_are_not_found(tmp_path):
     documents = drawn(seed=4, documents=40, copies=10)
     whole = MathAMRIndex(tmp_path / "whole").index(documents)
     sharded = index_here(cut(tmp_path, documents, [7, 20]))
@@ -132,7 +130,7 @@ def test_deleted_documents_of_a_part_are_not_found(tmp_path: Path) -> None:
     )
 
 
-def test_only_empty_parts_find_nothing(tmp_path: Path) -> None:
+def test_only_empty_parts_find_nothing(tmp_path):
     sharded = index_here(cut(tmp_path, [], [0]))
     assert len(sharded) == 0
     found = sharded.colbert()(QUERIES)
@@ -140,7 +138,7 @@ def test_only_empty_parts_find_nothing(tmp_path: Path) -> None:
     assert "docno" in found.columns
 
 
-def test_parts_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
+def test_parts_that_do_not_belong_together_are_refused(tmp_path):
     documents = drawn(seed=5, documents=10, copies=0)
     for name, model in (("one", "a@1"), ("other", "b@2")):
         MathAMRIndex(tmp_path / name).indexer(model=model).index(documents)
