@@ -212,7 +212,7 @@ class ShardedSnapshot(Backend):
             numbers = np.concatenate([hits.numbers + base for base, hits, _ in of_parts])
             scores = np.concatenate([hits.scores for _, hits, _ in of_parts])
             docnos = np.array([docno for _, _, texts in of_parts for docno in texts], dtype=object)
-            best = best_places(scores, k, lambda places, docnos=docnos: docnos[places].tolist())
+            best = best_places(scores, k, docnos.__getitem__)
             names = dict(zip(numbers[best].tolist(), docnos[best].tolist(), strict=True))
             if len(set(names.values())) < len(names):
                 ordered = sorted(names.values())

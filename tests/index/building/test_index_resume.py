@@ -47,7 +47,7 @@ def run(indexer, docs, encoder, batch_size=10):
 
 
 @pytest.mark.parametrize("kind", [MathAMRIndex, MathAMRFormulaIndex])
-@pytest.mark.parametrize(("stop_at", "rows"), [(1, 6), (6, 6), (3, 31), (4, 10_000)])
+@pytest.mark.parametrize(("stop_at", "rows"), [(6, 6), (3, 31), (4, 10_000)])
 @pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.errors.MathAMRWarning")
 def test_a_resumed_job_makes_the_same_batches_and_the_same_bytes(part_rows, tmp_path, kind, stop_at, rows):
     part_rows(rows, d=2)
@@ -61,7 +61,7 @@ def test_a_resumed_job_makes_the_same_batches_and_the_same_bytes(part_rows, tmp_
     last = Encoder(formulas=formulas)
     run(index.indexer(resume=True), docs, last)
     assert all(batch in whole.batches for batch in last.batches)
-    if rows == 6 and stop_at > 1:
+    if rows == 6:
         assert len(last.batches) < len(whole.batches)
     assert folder_bytes(index.path) == folder_bytes(plain.path)
     assert names(tmp_path) == ["plain", "x"]
