@@ -154,9 +154,9 @@ def index_documents(
         if plan:
             _write_planned(executor, indexer, docnos, plan, Encode(load >> encoder), batch_size)
             return index
-    here, there = (None, load >> encoder) if shared else (load, encoder)
+    work: dict[str, Any] = {"encoder": load >> encoder} if shared else {"encoder": encoder, "load": load}
     documents = ({"docno": docno} for docno in docnos)
-    indexer.index_encoded(documents, there, executor=executor, load=here, batch_size=batch_size)
+    indexer.index_encoded(documents, **work, executor=executor, batch_size=batch_size)
     return index
 
 

@@ -75,8 +75,7 @@ from .parts import (
 from .subsets import KEEP, kept_text
 from .transformers import explained
 
-VisualIds = Mapping[str, str] | FormulaStore
-"""Formula id to visual id."""
+VisualIds = Mapping[str, str] | FormulaStore  # formula id to visual id
 
 
 class IndexPost(NamedTuple):
@@ -189,12 +188,9 @@ class Corpus:
                 job.came_again(np.arange(base, base + len(part)))
 
 
-PART_BYTES = 64 << 20
-"""Bytes of float32 rows after which a part is closed; a build needs a few times that."""
-
+PART_BYTES = 64 << 20  # bytes of float32 rows after which a part is closed; a build needs a few times that
 _LOOKED_UP = 1024
-_SAME = 1e-5
-"""The greatest difference of a row that is resumed from the stored one."""
+_SAME = 1e-5  # the greatest difference of a row that is resumed from the stored one
 
 
 class Build:

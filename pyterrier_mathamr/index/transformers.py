@@ -85,9 +85,9 @@ def check_device(device: object) -> str | None:
         raise ConfigError("device", device, "None, 'cpu' or 'cuda'")
     import torch
 
-    found = torch.cuda.device_count()
-    if int(device.partition(":")[2] or 0) >= found:
-        raise ConfigError("device", device, f"None or 'cpu': torch finds {found} CUDA devices here")
+    devices = torch.cuda.device_count()
+    if int(device.partition(":")[2] or 0) >= devices:
+        raise ConfigError("device", device, f"None or 'cpu': torch finds {devices} CUDA devices here")
     return device
 
 

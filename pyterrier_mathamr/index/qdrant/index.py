@@ -36,11 +36,8 @@ from pyterrier_mathamr.store import Mode, WriteError
 from .collection import BUILD, KEPT, VECTORS, Collection, CollectionMeta, CollectionOptions, point_id
 from .upload import Upload, discard
 
-PAGE = 256
-"""Points in one request: about 1.5 MB as JSON at the paper's 16 rows of 32 dimensions."""
-
-REQUESTED = 16
-"""Queries in one request."""
+PAGE = 256  # points in one request: about 1.5 MB as JSON at the paper's 16 rows of 32 dimensions
+REQUESTED = 16  # queries in one request
 
 
 class QdrantSnapshot(Backend):
@@ -271,8 +268,7 @@ def _listed(snapshot: QdrantSnapshot, points: Sequence[Any]) -> Hits:
     return Hits(numbers, np.array([point.score for point in points], dtype=np.float64))
 
 
-REMOVED = 1000
-"""Points that one request of :meth:`QdrantBase.delete` removes."""
+REMOVED = 1000  # points that one request of delete() removes
 
 
 class QdrantIndexer(ArtifactIndexer):

@@ -10,7 +10,7 @@ import pytest
 
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr import Processes
-from pyterrier_mathamr.index import MathAMRIndex, QdrantIndex, ShardedIndex, adaptive
+from pyterrier_mathamr.index import MathAMRIndex, adaptive
 from pyterrier_mathamr.store import DamagedError, NotBuiltError, OtherArtifactError, UnknownIdError
 
 LENGTHS = [1, 3, 2, 5, 1, 4, 3, 2] * 9
@@ -67,14 +67,20 @@ def test_candidates_are_the_nearest_by_document_vectors(index, posts, tmp_path):
         assert found.neighbors(post["docno"]) == [docno for docno, _ in true]
 
 
-@pytest.mark.parametrize("where", ["processes", "parts", "qdrant"])
-def test_the_graph_is_the_same_on_workers_of_parts_and_in_qdrant(where, index, graph, posts, elsewhere, tmp_path):
-    if where == "processes":
-        assert files(index.corpus_graph(5, tmp_path / "graph", executor=Processes(2))) == files(graph)
-        return
+@pytest.mark.parametrize("where", ["parts", "qdrant"])
+def test_graphs_and_adaptive_retrieval_are_the_same_in_parts_and_in_qdrant(
+    where, index, graph, posts, elsewhere, first, tmp_path
+):
     other = elsewhere(where, posts)
     made = other.corpus_graph(5, tmp_path / "graph")
     assert all(made.neighbors(post["docno"]) == graph.neighbors(post["docno"]) for post in posts)
+    for options in ({"budget": 30}, {"budget": 25, "batch_size": 1}):
+        pd.testing.assert_frame_equal(other.gar(graph, **options)(first), index.gar(graph, **options)(first))
+    pd.testing.assert_frame_equal(other.ladr(graph, depth=4)(first), index.ladr(graph, depth=4)(first))
+
+
+def test_the_graph_is_the_same_on_workers(index, graph, tmp_path):
+    assert files(index.corpus_graph(5, tmp_path / "graph", executor=Processes(2))) == files(graph)
 
 
 def test_an_interrupted_build_is_resumed_and_a_finished_graph_is_returned(index, graph, tmp_path, monkeypatch):
@@ -201,20 +207,6 @@ def test_ladr_scores_the_neighbors_of_the_ranking_or_of_the_best_until_there_are
             size = len(scored)
             scored |= {near for docno in sources for near in graph.neighbors(docno)}
         assert found[found["qid"] == qid]["docno"].tolist() == best({docno: true[docno] for docno in scored}, 30)
-
-
-@pytest.mark.parametrize("where", ["parts", "qdrant"])
-def test_adaptive_retrieval_is_the_same_in_parts_and_in_qdrant(where, index, graph, posts, first, tmp_path):
-    if where == "parts":
-        for part in range(2):
-            MathAMRIndex(tmp_path / f"{part}").index(posts[part::2])
-        other: Any = ShardedIndex([tmp_path / "0", tmp_path / "1"], Processes(1))
-    else:
-        pytest.importorskip("qdrant_client", reason="needs the extra qdrant")
-        other = QdrantIndex(tmp_path / "qdrant", "some").index(posts)
-    for options in ({"budget": 30}, {"budget": 25, "batch_size": 1}):
-        pd.testing.assert_frame_equal(other.gar(graph, **options)(first), index.gar(graph, **options)(first))
-    pd.testing.assert_frame_equal(other.ladr(graph, depth=4)(first), index.ladr(graph, depth=4)(first))
 
 
 def test_documents_that_came_later_have_no_neighbors_and_deleted_ones_are_left_out(
