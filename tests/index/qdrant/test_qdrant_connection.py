@@ -118,7 +118,7 @@ def test_points_that_vanish_between_the_search_and_their_vectors_are_named(serve
 
     def fault(name):
         if name == "retrieve":
-            server.collections["some--a"].delete(where={})
+            server.collections["some--a"].delete({"filter": {}})
 
     server.fault = fault
     with pytest.raises(QdrantError, match="vanished"):

@@ -84,10 +84,10 @@ def test_a_server_that_stays_behind_is_named_and_then_believed(server, remote, p
     index = remote(timeout=1).index(posts[:5])
     index.indexer("append").index(posts[5:10])
     if fault == "no collection":
-        server.drop("some--a", None)
+        server.drop("some--a")
         assert not index.built()
     else:
-        server.update("some--a", {"metadata": {"build": 1}})
+        server.collections["some--a"].metadata["build"] = 1
         with pytest.raises(QdrantError, match="earlier state than before"):
             index.snapshot()
         assert docnos(index) == docnos_of(posts[:5])
