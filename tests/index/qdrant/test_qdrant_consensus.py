@@ -13,7 +13,7 @@ from index_folders import docnos, docnos_of
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.index import QdrantError, QdrantFormulaIndex, QdrantIndex
-from pyterrier_mathamr.index.qdrant import collection, upload
+from pyterrier_mathamr.index.qdrant import collection
 from pyterrier_mathamr.index.qdrant import index as of_index
 from pyterrier_mathamr.store import DuplicateIdError, UnknownIdError, WriteError
 
@@ -21,11 +21,6 @@ HOST = "qdrant.test"
 MODES = ["create", "append", "overwrite"]
 LAST = {"create": "alias", "append": "update", "overwrite": "alias"}
 """The request that publishes a call."""
-
-
-@pytest.fixture(autouse=True)
-def small_batches(monkeypatch):
-    monkeypatch.setattr(upload, "BATCH_POINTS", 10)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.index import (
     EmbeddingError,
     MathAMRIndex,
@@ -60,17 +59,3 @@ def test_a_failed_merge_leaves_no_collection(tmp_path, posts, documents):
         QdrantIndex.merge(tmp_path / "q", "b", one)
     assert len(QdrantIndex.merge(tmp_path / "q", "none")) == 0
     assert len(QdrantIndex.merge(tmp_path / "q", "new", one)) == 3
-
-
-def test_of_a_formula_of_two_collections_the_first_is_kept(tmp_path, documents):
-    def formulas(name, ids):
-        index = QdrantFormulaIndex(tmp_path / "q", name)
-        index.indexer(visual_ids={"f1": f"v-{name}"}).index([{**documents([3])[0], "docno": name, "formula_ids": ids}])
-        return index
-
-    with pytest.warns(MathAMRWarning, match="1 formulas occurred again and were left out; .*: f1"):
-        merged = QdrantFormulaIndex.merge(
-            tmp_path / "q", "all", formulas("p", ["f1", "f2"]), formulas("q", ["f1", "f3"])
-        )
-    rows = {row["docno"]: (row["post_id"], row["visual_id"]) for row in merged.get_corpus_iter()}
-    assert rows == {"f1": ("p", "v-p"), "f2": ("p", ""), "f3": ("q", "")}

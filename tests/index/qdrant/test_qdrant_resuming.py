@@ -5,15 +5,9 @@ import pytest
 from index_folders import docnos, docnos_of
 
 from pyterrier_mathamr.index import EmbeddingError, QdrantFormulaIndex
-from pyterrier_mathamr.index.qdrant import upload
 from pyterrier_mathamr.store import DuplicateIdError, UnfinishedJobError
 
 pytestmark = pytest.mark.parametrize("mode", ["create", "overwrite", "append"])
-
-
-@pytest.fixture(autouse=True)
-def small_batches(monkeypatch):
-    monkeypatch.setattr(upload, "BATCH_POINTS", 10)
 
 
 @pytest.fixture

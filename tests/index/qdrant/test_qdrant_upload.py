@@ -14,11 +14,6 @@ from pyterrier_mathamr.store import DuplicateIdError, WriteError
 KINDS = ("unreachable", "slow", "lost", "late", "garbled", 429, 500, 503, 504, 408)
 
 
-@pytest.fixture(autouse=True)
-def small_batches(monkeypatch):
-    monkeypatch.setattr(upload, "BATCH_POINTS", 10)
-
-
 def once(name, kind, nth=1):
     """A fault of the nth request of a name, and of no other."""
     seen = [0]
@@ -103,24 +98,6 @@ def test_readers_see_an_addition_only_when_it_is_whole(server, remote, posts, to
         assert held == docnos_of(posts[:20])
     assert docnos(index) == docnos_of(posts[:20] + posts[20::8])
     assert len(index.colbert()(frame)) == len(index)
-
-
-def test_an_addition_that_was_killed_is_resumed_and_never_seen_in_part(server, remote, posts):
-    def killed():
-        yield from posts[20:45]
-        raise KeyboardInterrupt
-
-    index = remote().index(posts[:20])
-    with pytest.raises(KeyboardInterrupt):
-        index.indexer("append", resume=True).index(killed())
-    assert len(index) == 20
-    assert server.collections["some--a"].count() == {"count": 40}
-    with pytest.raises(Exception, match="'d25'"):
-        index.scorer()(pd.DataFrame({"qid": ["q"], "docno": ["d25"]}).assign(query_embs=[posts[0]["doc_embs"]]))
-    sent = len(server.sent_ids())
-    index.indexer("append", resume=True).index(posts[20:])
-    assert len(server.sent_ids()) - sent == len(posts) - 40
-    assert docnos(index) == docnos_of(posts)
 
 
 def test_a_docno_that_comes_twice_is_refused_in_one_stream_and_across_additions(server, remote, posts):
