@@ -138,11 +138,10 @@ def test_a_document_that_changed_since_is_refused_before_it_is_encoded(part_rows
     assert len(index) == 40
 
 
-OTHERS = [{"model": "another"}, {"dtype": "float16"}, {"sources": {"graphs": "b"}}]
-
-
-@pytest.mark.parametrize("mode", ["create", "overwrite"])
-@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize(
+    ("mode", "other"),
+    [("create", {"model": "another"}), ("overwrite", {"dtype": "float16"}), ("create", {"sources": {"graphs": "b"}})],
+)
 def test_the_work_of_another_job_is_refused_or_discarded_and_never_taken(part_rows, tmp_path, mode, other):
     part_rows(12, d=2)
     docs, index = corpus(30), MathAMRIndex(tmp_path / "x")

@@ -6,23 +6,19 @@ import pytest
 from index_folders import docnos, docnos_of
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.index import EmbeddingError, MathAMRIndex, ModelMismatchError, QdrantError, QdrantFormulaIndex
+from pyterrier_mathamr.index import (
+    EmbeddingError,
+    MathAMRIndex,
+    ModelMismatchError,
+    QdrantError,
+    QdrantFormulaIndex,
+    QdrantIndex,
+)
 from pyterrier_mathamr.index.qdrant import upload
 from pyterrier_mathamr.index.qdrant.index import QdrantDocumentIndexer
 from pyterrier_mathamr.store import DuplicateIdError, WriteError
 
 KINDS = ("unreachable", "slow", "lost", "late", "garbled", 429, 500, 503, 504, 408)
-
-
-def once(name, kind, nth=1):
-    """A fault of the nth request of a name, and of no other."""
-    seen = [0]
-
-    def fault(of):
-        seen[0] += of == name
-        return kind if of == name and seen[0] == nth else None
-
-    return fault
 
 
 def test_a_request_that_fails_once_is_sent_again_and_nothing_is_lost_or_there_twice(server, remote, posts, monkeypatch):
@@ -43,13 +39,8 @@ def test_an_upload_that_is_given_up_leaves_what_stood_and_goes_on_where_it_was(s
     frame = topics([2])
     before = index.colbert()(frame)
     sent = len(server.sent_ids())
-    stopped = [0]
-
-    def fault(name):
-        stopped[0] += name == "upsert"
-        return kind if name == "upsert" and stopped[0] > 3 else None
-
-    server.fault = fault
+    passing = iter([None] * 3)
+    server.fault = lambda name: next(passing, kind) if name == "upsert" else None
     indexer = index.indexer("overwrite", resume=True)
     with pytest.raises(QdrantError, match="resume=True"):
         indexer.index(indexer.pending(posts, 10))
@@ -169,7 +160,8 @@ def test_vectors_that_qdrant_cannot_hold_are_refused_by_docno(server, remote, mo
 
 def test_points_that_a_server_loses_are_noticed_before_the_collection_is_visible(server, remote, posts):
     index = remote().index(posts[:5])
-    server.fault = once("upsert", "swallowed", nth=2)
+    kinds = iter([None, "swallowed"])
+    server.fault = lambda name: next(kinds, None) if name == "upsert" else None
     with pytest.raises(QdrantError, match="60 points of 70"):
         index.indexer("overwrite").index(posts)
     assert docnos(index) == docnos_of(posts[:5])
@@ -224,3 +216,49 @@ def test_a_collection_that_vanishes_in_the_middle_is_named(server, remote, posts
 def test_the_number_format_of_a_folder_is_refused_for_a_collection(remote):
     with pytest.raises(TypeError, match="dtype"):
         QdrantDocumentIndexer(remote(), dtype="float16")
+
+
+def local(folder, name, posts, **options):
+    index = QdrantIndex(folder, name)
+    index.indexer(**options).index(posts)
+    return index
+
+
+def test_a_merged_collection_finds_what_one_finds_that_was_filled_at_once(tmp_path, posts, judge_index, topics):
+    parts = [
+        local(tmp_path / "one", "a", posts[:30], model="mini@1"),
+        local(tmp_path / "one", "b", posts[30:31], model="mini@1"),
+        local(tmp_path / "two", "c", posts[31:], model="mini@1"),
+    ]
+    merged = QdrantIndex.merge(tmp_path / "one", "all", *parts)
+    assert (len(merged), merged.model) == (len(posts), "mini@1")
+    frame = topics([3, 1, 6])
+    for strategy in ("colbert", "single_vector"):
+        expected = getattr(judge_index, strategy)(num_results=20)(frame)
+        pd.testing.assert_frame_equal(getattr(merged, strategy)(num_results=20)(frame), expected, check_exact=True)
+    found = {doc["docno"]: doc for doc in merged.get_corpus_iter()}
+    for post in posts:
+        np.testing.assert_array_equal(found[post["docno"]]["doc_embs"], post["doc_embs"])
+        assert found[post["docno"]].get("formula_ids") == post.get("formula_ids")
+    assert [len(part) for part in parts] == [30, 1, len(posts) - 31]
+
+
+def test_a_failed_merge_leaves_no_local(tmp_path, posts, documents):
+    one = local(tmp_path / "q", "a", posts[:3], model="mini@1")
+    two = local(tmp_path / "q", "b", posts[2:5])
+    refused = [
+        (DuplicateIdError, two),
+        (ModelMismatchError, local(tmp_path / "q", "c", posts[5:6], model="large@2")),
+        (EmbeddingError, local(tmp_path / "q", "d", documents([2], d=3, name="narrow"))),
+        (QdrantError, QdrantFormulaIndex(tmp_path / "q", "e")),
+        (QdrantError, MathAMRIndex(tmp_path / "folder").index(posts[6:8])),
+        (QdrantError, QdrantIndex(tmp_path / "q", "nothing")),
+    ]
+    for error, other in refused:
+        with pytest.raises(error):
+            QdrantIndex.merge(tmp_path / "q", "new", one, other)
+        assert not QdrantIndex(tmp_path / "q", "new").built()
+    with pytest.raises(WriteError, match="already"):
+        QdrantIndex.merge(tmp_path / "q", "b", one)
+    assert len(QdrantIndex.merge(tmp_path / "q", "none")) == 0
+    assert len(QdrantIndex.merge(tmp_path / "q", "new", one)) == 3
