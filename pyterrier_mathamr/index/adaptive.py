@@ -63,17 +63,14 @@ from pyterrier_mathamr.store import (
 
 from .backend import NO_HITS, Backend, ExactScores, Field, Hits, How, Numbers, QueryBatch, Rows, query_batch
 from .errors import MathAMRIndexError
-from .options import explained
 from .search.maxsim import best_of
-from .transformers import IndexTransformer, Scoring
+from .transformers import IndexTransformer, Scoring, explained
 
 TYPE, FORMAT = "corpus_graph", "np_topk"
 DOCNOS, EDGES, WEIGHTS = "docnos.npids", "edges.u32.np", "weights.f16.np"
 _JOB = "job.json"
 
-BLOCK = 64
-"""Documents whose neighbors are found at once, and that are computed again after an interruption."""
-
+BLOCK = 64  # documents whose neighbors are found at once, and that are computed again after an interruption
 _READ = 1024  # documents whose rows are compared with a block at once
 
 
@@ -273,7 +270,7 @@ def build_corpus_graph(
             raise MathAMRIndexError(f"{index.path}: a graph needs at least two documents.")
         with writing(path):
             done = _begin(folder, made, docnos)
-        place = {docno: number for number, docno in enumerate(docnos)}
+        number_of = {docno: number for number, docno in enumerate(docnos)}
         work = Neighbors(index, k, candidates, docnos if candidates is None else ())
         blocks = [docnos[start : start + BLOCK] for start in range(done, len(docnos), BLOCK)]
         with closing((executor or Processes(1)).map(work, blocks)) as results:
@@ -282,7 +279,7 @@ def build_corpus_graph(
                 for block, nearest in zip(blocks, shown, strict=True):
                     for docno, (names, scores) in zip(block, nearest, strict=True):
                         missing = k - len(names)
-                        numbers = [place[name] for name in names] + [place[docno]] * missing
+                        numbers = [number_of[name] for name in names] + [number_of[docno]] * missing
                         edges.write(np.array(numbers, dtype=np.uint32).tobytes())
                         weights.write(np.concatenate([scores, np.zeros(missing)]).astype(np.float16).tobytes())
                     edges.flush()

@@ -26,20 +26,14 @@ from .errors import check_model, query_error
 
 Array = npt.NDArray[Any]
 
-Rows = npt.NDArray[np.float32]
-"""Vectors, float32 ``[r, d]``."""
-
-Codes = npt.NDArray[np.int8]
-"""Vectors quantized to int8 ``[r, d]``."""
+Rows = npt.NDArray[np.float32]  # vectors, float32 ``[r, d]``
+Codes = npt.NDArray[np.int8]  # vectors quantized to int8 ``[r, d]``
 
 PackedCodes = npt.NDArray[np.uint8]
 """Vectors quantized to four bits, two numbers in a byte, uint8 ``[r, d / 2]``: see :func:`unpack_codes`."""
 
-GROUP = 8
-"""The width of packed rows is a multiple of it, so that each half of a row has whole words of four bytes."""
-
-STEP = 16
-"""Codes of four bits are multiples of it, from -128 to 112."""
+GROUP = 8  # the width of packed rows is a multiple of it, so that each half of a row has whole words of four bytes
+STEP = 16  # codes of four bits are multiples of it, from -128 to 112
 
 
 def pack_codes(codes: Codes) -> PackedCodes:
@@ -85,20 +79,14 @@ class ScaledRows:
 StoredRows = npt.NDArray[np.float32] | npt.NDArray[np.float16] | ScaledRows
 """Vectors as a file stores them, ``[r, d]``; all computation is in float32 or float64."""
 
-Scores = npt.NDArray[np.float32]
-"""Scores of a scan, float32, within a known error of the exact scores."""
-
-ExactScores = npt.NDArray[np.float64]
-"""Exact scores, float64, rounded to float32 precision."""
-
-Numbers = npt.NDArray[np.int64]
-"""Documents by number, or offsets, int64."""
+Scores = npt.NDArray[np.float32]  # scores of a scan, float32, within a known error of the exact scores
+ExactScores = npt.NDArray[np.float64]  # exact scores, float64, rounded to float32 precision
+Numbers = npt.NDArray[np.int64]  # documents by number, or offsets, int64
 
 Sources = npt.NDArray[np.uint64]
 """Documents of a corpus, uint64 ``[s, 2]``: a hash of the docno, and a hash of the document."""
 
-Weights = npt.NDArray[np.float64]
-"""Weights of query rows, or error bounds, float64."""
+Weights = npt.NDArray[np.float64]  # weights of query rows, or error bounds, float64
 
 Field = Literal["all", "doc"]
 """Which vectors are read: all of a document, or only its VIRTUAL_DOCUMENT (MathAMR+, section 3.5.1)."""

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -153,9 +154,9 @@ def index_documents(
         if plan:
             _write_planned(executor, indexer, docnos, plan, Encode(load >> encoder), batch_size)
             return index
-    here, there = (None, load >> encoder) if shared else (load, encoder)
+    work: dict[str, Any] = {"encoder": load >> encoder} if shared else {"encoder": encoder, "load": load}
     documents = ({"docno": docno} for docno in docnos)
-    indexer.index_encoded(documents, there, executor=executor, load=here, batch_size=batch_size)
+    indexer.index_encoded(documents, **work, executor=executor, batch_size=batch_size)
     return index
 
 
@@ -163,17 +164,10 @@ _COUNTED = 2048  # graphs whose rows are counted by one piece of work
 _SAMPLE = 512  # graphs from which the number of parts is estimated
 
 
-@dataclass(frozen=True, eq=False)
-class RowCounts:
-    """Work of a run of documents: the number of rows that ``model`` would give each of their graphs."""
-
-    graphs: GraphStore
-    model: MathAMR
-
-    def __call__(self, docnos: Sequence[str]) -> list[int]:
-        config = self.model.config
-        graphs = self.graphs.get_many(docnos)
-        return [graph.n_vectors(config.formulas, config.virtual_nodes) for graph in graphs]
+def _row_counts(graphs: GraphStore, model: MathAMR, docnos: Sequence[str]) -> list[int]:
+    """Return the number of rows that ``model`` would give each of the documents' graphs."""
+    config = model.config
+    return [graph.n_vectors(config.formulas, config.virtual_nodes) for graph in graphs.get_many(docnos)]
 
 
 def _plan(
@@ -185,7 +179,7 @@ def _plan(
     within one of them.
     """
     index = indexer._index
-    count, row_bytes = RowCounts(graphs, model), 4 * model.config.projection
+    count, row_bytes = partial(_row_counts, graphs, model), 4 * model.config.projection
     sample = count(docnos[:: max(1, len(docnos) // _SAMPLE)][:_SAMPLE])
     expected = row_bytes * sum(sample) / len(sample) * len(docnos)
     if expected < 2 * executor.slots * indexing.PART_BYTES:
@@ -211,11 +205,10 @@ def _plan(
 
 
 class PlannedPart(NamedTuple):
-    """A planned part: the docnos of its batches, whole; it owns ``size`` documents from ``first`` on."""
+    """A planned part: the docnos of its batches, whole, of which it owns the documents of a slice."""
 
     number: int
-    first: int
-    size: int
+    own: slice
     batches: list[list[str]]
 
 
@@ -231,13 +224,12 @@ class PartWriter:
 
     def __call__(self, part: PlannedPart) -> PartMeta:
         """Encode the documents and write the part, unless an earlier attempt has."""
-        own = slice(part.first, part.first + part.size)
-        docnos = list(chain.from_iterable(part.batches))[own]
+        docnos = list(chain.from_iterable(part.batches))[part.own]
 
         def content() -> Content:
             batches = ([{"docno": name} for name in batch] for batch in part.batches)
             records = chain.from_iterable(self.encode(batch)[0] for batch in batches)
-            entries = [entry for post in document_posts(records) for entry in post.entries][own]
+            entries = [entry for post in document_posts(records) for entry in post.entries][part.own]
             prints = [row_fingerprint({"docno": name}) for name in docnos]
             sources = np.array(list(zip(prints, prints, strict=True)), dtype=np.uint64).reshape(-1, 2)
             return part_content("documents", self.dtype, entries, sources, self.model)
@@ -267,7 +259,7 @@ def _write_planned(
             if places.start >= done:
                 start = places.start - places.start % batch_size
                 batches = [list(docnos[at : at + batch_size]) for at in range(start, places.stop, batch_size)]
-                planned.append(PlannedPart(number, places.start - start, len(places), batches))
+                planned.append(PlannedPart(number, slice(places.start - start, places.stop - start), batches))
         job.plan()
         work = PartWriter(encode, index.path, job.folder, build.asked, build.model)
         with closing(executor.map(work, planned)) as written:

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from operator import eq
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,23 +44,6 @@ from pyterrier_mathamr._common.parameters import Rule, one_of
 from pyterrier_mathamr._common.running.processes import Executor, Processes
 from pyterrier_mathamr._common.transformers import Indexer, Leaf, Transformer
 from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.index.backend import Numbers, Rows, Sources
-from pyterrier_mathamr.index.errors import EmbeddingError, check_model, resumed_model
-from pyterrier_mathamr.index.options import explained
-from pyterrier_mathamr.index.parts import (
-    CODES,
-    DTYPES,
-    TEXTS,
-    DType,
-    Entry,
-    IndexMeta,
-    Layout,
-    VectorParts,
-    default_dtype,
-    part_content,
-    stored_as,
-)
-from pyterrier_mathamr.index.subsets import KEEP, kept_text
 from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, TITLE_FORMULA, formula_id
 from pyterrier_mathamr.store import (
     META,
@@ -74,16 +57,29 @@ from pyterrier_mathamr.store import (
     row_fingerprint,
 )
 
-if TYPE_CHECKING:
-    from pyterrier_mathamr.index.indexes import IndexArtifact
+from .backend import Numbers, Rows, Sources
+from .errors import EmbeddingError, check_model, resumed_model
+from .parts import (
+    CODES,
+    DTYPES,
+    TEXTS,
+    DType,
+    Entry,
+    IndexMeta,
+    Layout,
+    VectorParts,
+    default_dtype,
+    part_content,
+    stored_as,
+)
+from .subsets import KEEP, kept_text
+from .transformers import explained
 
-
-VisualIds = Mapping[str, str] | FormulaStore
-"""Formula id to visual id."""
+VisualIds = Mapping[str, str] | FormulaStore  # formula id to visual id
 
 
 class IndexPost(NamedTuple):
-    """One document of a stream, and the entries that it becomes."""
+    """A document of a stream, and the entries that it becomes."""
 
     docno: str
     entries: list[Entry]
@@ -184,22 +180,17 @@ class Corpus:
 
     def tell(self, job: Job) -> None:
         """Tell a resumed job which of its rows were left out of the stream."""
-        names = [part.meta.name for part in job.done.parts]
-        if self._repeated.any() and names != self._parts:
+        parts, bases = job.done.parts, job.done.bases.tolist()
+        if self._repeated.any() and (names := [part.meta.name for part in parts]) != self._parts:
             raise UnfinishedJobError(self.path, {"parts": (self._parts, names)})
-        for (first, last), base, part in zip(
-            pairwise(self._cuts), job.done.bases.tolist(), job.done.parts, strict=False
-        ):
+        for (first, last), base, part in zip(pairwise(self._cuts), bases, parts, strict=False):
             if first < last and self._repeated[first:last].all():
                 job.came_again(np.arange(base, base + len(part)))
 
 
-PART_BYTES = 64 << 20
-"""Bytes of float32 rows after which a part is closed; a build needs a few times that."""
-
+PART_BYTES = 64 << 20  # bytes of float32 rows after which a part is closed; a build needs a few times that
 _LOOKED_UP = 1024
-_SAME = 1e-5
-"""The greatest difference of a row that is resumed from the stored one."""
+_SAME = 1e-5  # the greatest difference of a row that is resumed from the stored one
 
 
 class Build:
@@ -374,7 +365,7 @@ class ArtifactIndexer(Leaf, Indexer):
 
     def __init__(
         self,
-        index: IndexArtifact,
+        index: Any,
         mode: Mode = "create",
         *,
         model: str | None = None,
@@ -393,7 +384,7 @@ class ArtifactIndexer(Leaf, Indexer):
         """Returns the text after the bar."""
 
     def kept(self) -> tuple[str, ...]:
-        """Return the columns to keep; ``append`` keeps the columns of the index."""
+        """Return the columns to keep: of ``append``, the columns of the index."""
         asked = None if self.keep is None else tuple(self.keep)
         if self.mode != "append" or not self._index.built():
             return asked or ()
@@ -410,7 +401,7 @@ class ArtifactIndexer(Leaf, Indexer):
         """Return the fields that each record must have."""
         raise NotImplementedError
 
-    def index(self, iter: Iterable[Mapping[str, Any]]) -> IndexArtifact:
+    def index(self, iter: Iterable[Mapping[str, Any]]) -> Any:
         """Write a stream of documents; the index changes in one step at the end, or not at all."""
         stream, model = pt.utils.peekable(identified(iter)), self.model
         with suppress(StopIteration):  # there is no document
@@ -429,6 +420,12 @@ class ArtifactIndexer(Leaf, Indexer):
         self.write(self.records_to_posts(of_one_model()), model)
         return self._index
 
+    def write(self, posts: Iterator[IndexPost], model: str | None) -> None:
+        fingerprint = self.fingerprint() if self.resume else {}
+        with self._index.job(self.mode, fingerprint, resume=self.resume) as job:
+            corpus, self._corpus = self._corpus or Corpus(self._index.path, ()), None
+            Build(job, self._index.LAYOUT, corpus, model, self.dtype, self.kept()).run(posts)
+
     def index_encoded(
         self,
         documents: Iterable[Mapping[str, Any]],
@@ -437,7 +434,7 @@ class ArtifactIndexer(Leaf, Indexer):
         executor: Executor | None = None,
         load: Transformer | None = None,
         batch_size: int | None = None,
-    ) -> IndexArtifact:
+    ) -> Any:
         """Encode documents and write them, as ``(encoder >> indexer).index(indexer.pending(documents))`` does.
 
         Args:
@@ -462,12 +459,6 @@ class ArtifactIndexer(Leaf, Indexer):
                     yield from batch
 
             return self.index(records())
-
-    def write(self, posts: Iterator[IndexPost], model: str | None) -> None:
-        fingerprint = self.fingerprint() if self.resume else {}
-        with self._index.job(self.mode, fingerprint, resume=self.resume) as job:
-            corpus, self._corpus = self._corpus or Corpus(self._index.path, ()), None
-            Build(job, self._index.LAYOUT, corpus, model, self.dtype, self.kept()).run(posts)
 
     def fingerprint(self) -> dict[str, Any]:
         """Return what determines the vectors, besides the documents; work with another fingerprint is not resumed."""
@@ -524,7 +515,7 @@ class FormulaIndexer(ArtifactIndexer):
 
     def __init__(
         self,
-        index: IndexArtifact,
+        index: Any,
         mode: Mode = "create",
         *,
         visual_ids: VisualIds | None = None,
@@ -573,7 +564,7 @@ class FormulaIndexer(ArtifactIndexer):
             self._formulas += len(entries)
             yield IndexPost(docno, entries)
 
-    def index(self, iter: Iterable[Mapping[str, Any]]) -> IndexArtifact:
+    def index(self, iter: Iterable[Mapping[str, Any]]) -> Any:
         """Write a stream of posts, as :meth:`ArtifactIndexer.index`.
 
         Warns:

@@ -40,8 +40,7 @@ DTYPES: tuple[DType, ...] = ("float32", "float16", "int8", "int4")
 CODES: dict[DType, Callable[[Rows], ScaledRows]] = {"int8": scaled_rows, "int4": packed_rows}
 """The quantization of rows that are stored as codes."""
 
-WIDE = 256
-"""Numbers of a row, as of text encoders, from which rows are stored as int8 by default."""
+WIDE = 256  # numbers of a row, as of text encoders, from which rows are stored as int8 by default
 
 
 def default_dtype(dimensions: int) -> DType:

@@ -35,8 +35,7 @@ from .errors import parts_error
 from .indexes import MathAMRIndex
 from .parts import IndexMeta
 
-Arguments = Mapping[int, tuple[Any, ...]]
-"""The arguments of a request to each part, by the part's number."""
+Arguments = Mapping[int, tuple[Any, ...]]  # the arguments of a request to each part, by the part's number
 
 Answers = dict[int, Any] | Exception
 """The answers of the parts of one place, by number, or the error of the first that has one."""
@@ -51,8 +50,7 @@ _DIED = (
     "around its work"
 )
 
-TRIES = 3
-"""How often a place is tried, restarted before each further time."""
+TRIES = 3  # how often a place is tried, restarted before each further time
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +216,7 @@ def _readers(paths: tuple[tuple[int, Path], ...]) -> PartReaders:
     return PartReaders(dict(paths))
 
 
-_ASKED = 20.0
-"""Seconds for nodes to describe their files, after one has reported the part; a dead node is silent."""
-
+_ASKED = 20.0  # seconds for nodes to describe their files, after one has reported the part; a dead node is silent
 _AGAIN = 0.5
 
 

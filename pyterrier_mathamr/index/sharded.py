@@ -22,7 +22,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn, Self
@@ -202,10 +201,10 @@ class ShardedSnapshot(Backend):
 
     def select(self, queries: QueryBatch, k: int, field: Field, how: How) -> list[Hits]:
         """Find the best ``k`` documents of each query: the best of each part, merged, ties by docno."""
-        among = [self._by_part(numbers) for numbers in queries.among or ()]
         asked = [queries] * len(self.states)
-        for part in range(len(self.states) if among else 0):
-            asked[part] = replace(queries, among=tuple(of_parts[part][1] for of_parts in among))
+        if queries.among:
+            among = zip(*map(self._by_part, queries.among), strict=True)
+            asked = [replace(queries, among=tuple(local for _, local in of_part)) for of_part in among]
         answers = self._ask("select", {part: (of_part, k, field, how) for part, of_part in enumerate(asked)})
         merged = []
         for query in range(len(queries)):
@@ -213,7 +212,7 @@ class ShardedSnapshot(Backend):
             numbers = np.concatenate([hits.numbers + base for base, hits, _ in of_parts])
             scores = np.concatenate([hits.scores for _, hits, _ in of_parts])
             docnos = np.array([docno for _, _, texts in of_parts for docno in texts], dtype=object)
-            best = best_places(scores, k, partial(_texts_at, docnos))
+            best = best_places(scores, k, docnos.__getitem__)
             names = dict(zip(numbers[best].tolist(), docnos[best].tolist(), strict=True))
             if len(set(names.values())) < len(names):
                 ordered = sorted(names.values())
@@ -224,14 +223,12 @@ class ShardedSnapshot(Backend):
 
     def score(self, queries: QueryBatch, numbers: Sequence[Numbers], field: Field) -> list[ExactScores]:
         scores = [np.empty(len(wanted)) for wanted in numbers]
-        split = [self._by_part(wanted) for wanted in numbers]
-        wanted_of = {part: [of_parts[part][1] for of_parts in split] for part in range(len(self.states))}
-        answers = self._ask(
-            "score", {part: (queries, wanted, field) for part, wanted in wanted_of.items() if any(map(len, wanted))}
-        )
-        for part, of_queries in answers.items():
-            for of_query, of_parts, of_part in zip(scores, split, of_queries, strict=True):
-                of_query[of_parts[part][0]] = of_part
+        split = dict(enumerate(zip(*map(self._by_part, numbers), strict=True)))  # of each part, a pair for each query
+        wanted = {part: [local for _, local in of_queries] for part, of_queries in split.items()}
+        arguments = {part: (queries, local, field) for part, local in wanted.items() if any(map(len, local))}
+        for part, answers in self._ask("score", arguments).items():
+            for of_query, (places, _), answer in zip(scores, split[part], answers, strict=True):
+                of_query[places] = answer
         return scores
 
     def sample(self, count: int) -> Numbers:
@@ -252,13 +249,14 @@ class ShardedSnapshot(Backend):
             return [self._docnos[number] for number in wanted]
         texts = np.empty(len(numbers), dtype=object)
         split = self._by_part(numbers)
-        for part, of_part in self._ask("texts", {p: (name, local) for p, (_, local) in _filled(split)}).items():
-            texts[split[part][0]] = of_part
+        asked = {part: (name, local) for part, (_, local) in enumerate(split) if len(local)}
+        for part, answer in self._ask("texts", asked).items():
+            texts[split[part][0]] = answer
         return list(texts)
 
     def rows(self, numbers: Numbers, field: Field = "all") -> tuple[Rows, Numbers]:
         split = self._by_part(numbers)
-        answers = self._ask("rows", {part: (local, field) for part, (_, local) in _filled(split)})
+        answers = self._ask("rows", {part: (local, field) for part, (_, local) in enumerate(split) if len(local)})
         lengths = np.zeros(len(numbers), dtype=np.int64)
         for part, (_, offsets) in answers.items():
             lengths[split[part][0]] = np.diff(offsets)
@@ -286,19 +284,8 @@ class ShardedSnapshot(Backend):
 
     def _ask(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
         """Ask some parts, each of which must be in the state that was opened."""
-        return self._places.ask(
-            method, {part: (self.states[part].identity, *given) for part, given in arguments.items()}
-        )
-
-
-def _texts_at(texts: npt.NDArray[np.object_], places: Numbers) -> list[str]:
-    names: list[str] = texts[places].tolist()
-    return names
-
-
-def _filled(split: Sequence[tuple[Numbers, Numbers]]) -> Iterator[tuple[int, tuple[Numbers, Numbers]]]:
-    """Enumerate the parts that have some of the documents."""
-    return ((part, of_part) for part, of_part in enumerate(split) if len(of_part[0]))
+        known = {part: (self.states[part].identity, *given) for part, given in arguments.items()}
+        return self._places.ask(method, known)
 
 
 class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[misc]
@@ -455,9 +442,8 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         """List the documents and parts, width and dtype of the vectors, and the bytes; ``print`` shows them."""
         states = self.snapshot().states
         documents = counted(sum(state.documents for state in states), "document")
-        rows = sorted(
-            {described_rows(state.meta.dimensions, state.meta.dtype) for state in states if state.meta.dimensions}
-        )
+        metas = [state.meta for state in states if state.meta.dimensions]
+        rows = sorted({described_rows(meta.dimensions, meta.dtype) for meta in metas})
         size = size_of(sum(state.size for state in states))
         return [f"{documents} in {counted(len(states), 'part')}", *rows, size]
 
@@ -471,38 +457,26 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         except StoreError as error:
             yield error
             return
-        for path, identity in zip(paths, identities, strict=True):
+        for part, identity in zip(map(MathAMRIndex, paths), identities, strict=True):
             if identity is None:
-                yield from MathAMRIndex(path).faults(verbose=verbose)
+                yield from part.faults(verbose=verbose)
             else:
-                yield from MathAMRIndex(path).member_faults(identity, self.path, verbose=verbose)
+                yield from part.member_faults(identity, self.path, verbose=verbose)
 
     def verify(self) -> None:
-        """Read all parts, which must be on this machine, and compare every checksum.
-
-        Raises:
-            StoreError: the first fault; ``mathamr verify`` lists all of them.
-        """
+        """Read all parts, which must be on this machine, compare every checksum, and raise the first fault."""
         for fault in self.faults():
             raise fault
 
     def indexer(self) -> NoReturn:
-        """Raise an error: each part is an index that is built separately.
-
-        Raises:
-            MathAMRIndexError: always; the message explains how parts are built.
-        """
+        """Raise ``MathAMRIndexError``: each part is an index that is built separately."""
         raise MathAMRIndexError(
             f"{self.path}: documents are indexed into its parts: build each with MathAMRIndex(path).index(...), then "
             "ShardedIndex.join(folder); or by `mathamr index --parts N`."
         )
 
     def delete(self, ids: Iterable[str]) -> NoReturn:
-        """Raise an error: a document is removed from its part.
-
-        Raises:
-            MathAMRIndexError: always; the message explains how.
-        """
+        """Raise ``MathAMRIndexError``: a document is removed from its part."""
         raise MathAMRIndexError(
             f"{self.path}: documents are removed from their parts: MathAMRIndex(part).delete(...) for each of parts() "
             "that has some, then ShardedIndex.join(folder)."

@@ -31,9 +31,7 @@ from pyterrier_mathamr._common.parameters import Rule
 from .backend import Backend, Numbers
 from .errors import EmbeddingError
 
-Value = str | int | float | bool
-"""A value of a kept column, or one of a list."""
-
+Value = str | int | float | bool  # a value of a kept column, or one of a list
 _OWN = ("docno", "doc_embs", "doc_model", "formula_ids")
 
 KEEP = Rule(

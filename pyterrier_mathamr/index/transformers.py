@@ -20,12 +20,13 @@ rows finds nothing.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -49,16 +50,32 @@ from pyterrier_mathamr.explain.maxsim import Nodes, Side, maxsim_parts
 from pyterrier_mathamr.posts.topics import distinct_queries, with_query
 
 from .backend import NO_HITS, Backend, Field, Hits, How, Numbers, QueryBatch, query_batch
-from .options import explained
 from .parts import TEXTS, stored_formula_ids
 from .search.maxsim import best_of
 from .subsets import Subset, check_where, kept_columns, read_where
+
+Class = TypeVar("Class", bound=type)
 
 Docnos = Iterable[str] | pd.DataFrame
 """Documents that are searched: docnos, or a frame with ``docno`` and, for each query by itself, ``qid``."""
 
 _MANY = 32
 """Queries in one call after which free memory is returned to the system; for few queries this is not worth it."""
+
+
+_OPTION = re.compile(r"^ {4}(\w+): .*\n(?: {5,}.*\n)*", re.MULTILINE)
+
+
+def explained(cls: Class) -> Class:
+    """Complete ``Args``, which ends a class's docstring, with the options that only its bases explain."""
+    if cls.__doc__ is None:  # python -OO
+        return cls
+    docstrings = [inspect.cleandoc(base.__doc__ or "") + "\n" for base in reversed(cls.__mro__)]
+    explanations = {option[1]: option[0] for docstring in docstrings for option in _OPTION.finditer(docstring)}
+    options = "".join(explanations[name] for name in inspect.signature(cls).parameters)
+    description, _, _ = docstrings[-1].partition("Args:\n")
+    cls.__doc__ = f"{description.rstrip()}\n\nArgs:\n{options}".rstrip()
+    return cls
 
 
 def check_device(device: object) -> str | None:
@@ -68,9 +85,9 @@ def check_device(device: object) -> str | None:
         raise ConfigError("device", device, "None, 'cpu' or 'cuda'")
     import torch
 
-    found = torch.cuda.device_count()
-    if int(device.partition(":")[2] or 0) >= found:
-        raise ConfigError("device", device, f"None or 'cpu': torch finds {found} CUDA devices here")
+    devices = torch.cuda.device_count()
+    if int(device.partition(":")[2] or 0) >= devices:
+        raise ConfigError("device", device, f"None or 'cpu': torch finds {devices} CUDA devices here")
     return device
 
 
@@ -133,6 +150,8 @@ class Scoring(IndexTransformer):
 
     needs: ClassVar[tuple[str, ...]] = ("query_embs",)
 
+    normalise = False
+
     def __init__(
         self,
         index: Any,
@@ -152,8 +171,7 @@ class Scoring(IndexTransformer):
         raise NotImplementedError
 
     def read(self, frame: pd.DataFrame, backend: Backend) -> QueryBatch:
-        normalise: bool = getattr(self, "normalise", False)
-        return query_batch(frame, backend, normalise=normalise, formulas="query_formula_id" in self.needs)
+        return query_batch(frame, backend, normalise=self.normalise, formulas="query_formula_id" in self.needs)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
         """Explain the contribution of each virtual node of a query to the score of a document (eq. 3.4)."""
@@ -207,6 +225,8 @@ class IndexRetriever(Scoring):
     gives: ClassVar[tuple[str, ...]] = ("docno",)
     """The texts of an entry that become columns."""
 
+    hits = 0  # of an approximate search by all rows, which ColBERT has
+
     def __init__(
         self,
         index: Any,
@@ -248,7 +268,7 @@ class IndexRetriever(Scoring):
     def best(self, queries: QueryBatch, backend: Backend) -> list[Hits]:
         """Select the best documents of each query; score them again where they are ranked by other vectors."""
         device, scored = check_device(self.device), self.selected_by == self.field
-        how = How(self.exact, self.hnsw_ef, getattr(self, "hits", 0), device, scored, self.where)
+        how = How(self.exact, self.hnsw_ef, self.hits, device, scored, self.where)
         if scored:
             return backend.select(queries, self.num_results, self.field, how)
         nearest = backend.select(queries, getattr(self, "candidates", self.num_results), self.selected_by, how)
@@ -330,9 +350,8 @@ class DocVNRetriever(IndexRetriever):
         batch_size: int = 128,
         device: str | None = None,
     ) -> None:
-        shared: dict[str, Any] = {"verbose": verbose, "batch_size": batch_size, "device": device}
-        shared |= {"subset": subset, "where": where}
-        super().__init__(index, num_results=num_results, exact=exact, hnsw_ef=hnsw_ef, **shared)
+        shared: dict[str, Any] = {"subset": subset, "where": where, "verbose": verbose, "batch_size": batch_size}
+        super().__init__(index, num_results=num_results, exact=exact, hnsw_ef=hnsw_ef, device=device, **shared)
         self.candidates, self.normalise = candidates, normalise
 
 
@@ -375,9 +394,8 @@ class ColBERTRetriever(IndexRetriever):
         batch_size: int = 128,
         device: str | None = None,
     ) -> None:
-        shared: dict[str, Any] = {"verbose": verbose, "batch_size": batch_size, "device": device}
-        shared |= {"subset": subset, "where": where}
-        super().__init__(index, num_results=num_results, exact=exact, hnsw_ef=hnsw_ef, **shared)
+        shared: dict[str, Any] = {"subset": subset, "where": where, "verbose": verbose, "batch_size": batch_size}
+        super().__init__(index, num_results=num_results, exact=exact, hnsw_ef=hnsw_ef, device=device, **shared)
         self.hits, self.normalise = hits, normalise
 
 
@@ -447,21 +465,23 @@ class MaxSimScorer(Scoring):
         backend: Backend = self.index.snapshot()
         if self.subset is not None:
             inp = inp[self.subset.has(list(map(str, inp["qid"])), list(map(str, inp["docno"])))]
+        numbers = backend.find(list(map(str, inp["docno"])))
         if self.where is not None:
             condition = check_where(self.where, backend)
-            kept = backend.texts("kept", backend.find(list(map(str, inp["docno"]))))
-            inp = inp[np.array([condition.holds(kept_columns(text)) for text in kept], dtype=np.bool_)]
+            kept = map(kept_columns, backend.texts("kept", numbers))
+            passing = np.array(list(map(condition.holds, kept)), dtype=np.bool_)
+            numbers, inp = numbers[passing], inp[passing]
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
-        numbers, scores = backend.find(list(map(str, inp["docno"].tolist()))), np.zeros(len(inp))
+        scores = np.zeros(len(inp))
         rows_of = inp.groupby("qid", sort=False).indices
         batches = self.read(inp, backend).of_size(self.batch_size)
         for batch in progress(batches, self.label, "batches", verbose=self.verbose):
             rows = [rows_of[qid] for qid in batch.qids]
-            documents = [np.unique(numbers[of_query], return_inverse=True) for of_query in rows]
-            scored = backend.score(batch, [distinct for distinct, _ in documents], self.field)
-            for of_query, exact, (_, place) in zip(rows, scored, documents, strict=True):
-                scores[of_query] = exact[place]
+            documents = [np.unique(numbers[rows_of_query], return_inverse=True) for rows_of_query in rows]
+            exact_scores = backend.score(batch, [distinct for distinct, _ in documents], self.field)
+            for rows_of_query, exact, (_, places) in zip(rows, exact_scores, documents, strict=True):
+                scores[rows_of_query] = exact[places]
         result = ordered_by_score(inp, scores)
         return result if self.num_results is None else result[result["rank"] < self.num_results].reset_index(drop=True)
 

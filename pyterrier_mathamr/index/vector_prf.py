@@ -27,12 +27,8 @@ from .backend import Backend, Numbers, Rows, Weights, blocks, query_batch
 from .search.maxsim import BLOCK_ROWS
 from .transformers import IndexTransformer
 
-SIMILAR = 0.8
-"""The product of a center with the best row of a document from which the document contains it."""
-
-SAMPLE = 1000
-"""Documents that document frequencies are counted in: all of a small index, else as many, evenly spread."""
-
+SIMILAR = 0.8  # the product of a center with the best row of a document from which the document contains it
+SAMPLE = 1000  # documents that document frequencies are counted in: all of a small index, else as many, evenly spread
 _ROUNDS = 20  # of k-means
 
 

@@ -17,13 +17,13 @@ from pyterrier_mathamr import (
     RayCluster,
 )
 from pyterrier_mathamr.amr import DependencyAmrParser
-from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.formula import formula_store as store_build
+from pyterrier_mathamr.formula import FormulaStore, formula_store
 from pyterrier_mathamr.graph import build_store
 from pyterrier_mathamr.index import index_documents, indexing
 from pyterrier_mathamr.sparse import TangentIndex
 from pyterrier_mathamr.sparse import index as sparse
 from pyterrier_mathamr.store.job import job_folder
+from tests.index.sharded.sharded_parts import drawn
 
 pytestmark = [pytest.mark.slow, pytest.mark.enable_socket]
 
@@ -81,39 +81,25 @@ def test_a_job_begun_on_a_cluster_is_completed_by_processes_and_vice_versa(clust
 ROWS = 200
 
 
-@pytest.fixture
-def tables(tmp_path, monkeypatch):
-    monkeypatch.setattr(store_build, "BATCH", 10)
+def test_a_cluster_writes_the_formulas_and_symbol_pairs_of_one_process(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(formula_store, "BATCH", 10)
+    monkeypatch.setattr(sparse, "BATCH", 20)
     for kind, tag in (("slt", "mi"), ("opt", "ci")):
         rows = (f'{i}\t1\tanswer\t{i % 5}\t"<math><{tag}>x{i % 60}</{tag}></math>"\n' for i in range(ROWS))
         (tmp_path / f"{kind}.tsv").write_text("id\tpost_id\ttype\tvisual_id\tformula\n" + "".join(rows))
-    return [tmp_path / "slt.tsv"], [tmp_path / "opt.tsv"]
-
-
-def test_a_cluster_writes_the_formula_store_of_one_process(cluster, tables, tmp_path):
+    formula = '<span class="math-container" id="{0}">x{0}</span> and $y^{{{0}}}$'
+    posts = [{"docno": f"d{i}", "html": formula.format(i)} for i in range(ROWS)]
     for name, executor in (("one", Processes(1)), ("ray", RayCluster(cluster.address))):
-        assert len(FormulaStore.build(tmp_path / name, *tables, executor=executor)) == ROWS
-    assert folder_bytes(tmp_path / "ray") == folder_bytes(tmp_path / "one")
-
-
-def test_a_cluster_uses_the_symbol_pairs_of_one_process(cluster, tables, tmp_path, monkeypatch):
-    monkeypatch.setattr(sparse, "BATCH", 20)
-    store = FormulaStore.build(tmp_path / "trees", *tables)
-    posts = [
-        {"docno": f"d{i}", "html": f'<span class="math-container" id="{i}">x{i}</span> and $y^{{{i}}}$'}
-        for i in range(ROWS)
-    ]
-    for name, executor in (("one", None), ("ray", RayCluster(cluster.address))):
-        TangentIndex(tmp_path / name).indexer(store=store, executor=executor).index(posts)
-    assert folder_bytes(tmp_path / "ray") == folder_bytes(tmp_path / "one")
+        tables = [tmp_path / "slt.tsv"], [tmp_path / "opt.tsv"]
+        store = FormulaStore.build(tmp_path / f"{name} trees", *tables, executor=executor)
+        assert len(store) == ROWS
+        TangentIndex(tmp_path / f"{name} pairs").indexer(store=store, executor=executor).index(posts)
+    for kind in ("trees", "pairs"):
+        assert folder_bytes(tmp_path / f"ray {kind}") == folder_bytes(tmp_path / f"one {kind}")
 
 
 def test_a_cluster_finds_the_nearest_documents_of_one_process(cluster, tmp_path):
-    draw = np.random.default_rng(0)
-    rows = draw.normal(size=(ROWS, 3, 16)).astype(np.float32)
-    rows /= np.linalg.norm(rows, axis=2, keepdims=True)
-    index = MathAMRIndex(tmp_path / "some.mathamr")
-    index.index({"docno": f"d{i}", "doc_embs": own} for i, own in enumerate(rows))
+    index = MathAMRIndex(tmp_path / "some.mathamr").index(drawn(seed=0, documents=ROWS, copies=0))
     for candidates in (None, 20):
         one, ray = (
             index.corpus_graph(5, tmp_path / f"{name}-{candidates}", candidates=candidates, executor=executor)
@@ -163,13 +149,10 @@ def test_a_node_that_dies_while_parts_are_written_leaves_no_part_twice(cluster, 
 def test_few_parts_are_written_by_the_driver_also_without_shared_storage(cluster, graphs, tmp_path, monkeypatch):
     one = indexed(graphs, tmp_path / "one", Processes(1))
     assert indexed(graphs, tmp_path / "ray", RayCluster(cluster.address)) == one
+    (tmp_path / "file").write_text("here")
+    seen = [RayCluster(cluster.address).sees(tmp_path / name) for name in ("file", "none")]
+    assert seen == [True, False]
     monkeypatch.setattr(RayCluster, "sees", lambda self, file: False)
     assert indexed(graphs, tmp_path / "apart", RayCluster(cluster.address)) == one
     formulas = indexed(graphs, tmp_path / "formulas one", Processes(1), MathAMRFormulaIndex)
     assert indexed(graphs, tmp_path / "formulas", RayCluster(cluster.address), MathAMRFormulaIndex) == formulas
-
-
-def test_nodes_see_files_of_shared_storage_only(cluster, tmp_path):
-    (tmp_path / "file").write_text("here")
-    assert RayCluster(cluster.address).sees(tmp_path / "file")
-    assert not RayCluster(cluster.address).sees(tmp_path / "none")

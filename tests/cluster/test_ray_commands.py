@@ -28,22 +28,19 @@ def command(*arguments):
     return result.output
 
 
-@pytest.mark.parametrize(
-    ("options", "output"),
-    [
-        (["graphs", "POSTS", "-o", "OUT", "--ray-workers", "2"], "--ray-workers works only with --ray"),
-        (["graphs", "POSTS", "-o", "OUT", "--ray", "auto", "--workers", "2"], "--workers has no effect with --ray"),
-        (["index", "FOLDER", "mathamr-plus-mini", "-o", "OUT", "--ray", "head"], "HOST:PORT"),
-    ],
-)
-def test_options_that_exclude_each_other_are_refused_by_name(tmp_path, options, output):
-    (tmp_path / "POSTS").write_text("{}")
-    (tmp_path / "FOLDER").mkdir()
-    given = [str(tmp_path / option) if option in ("POSTS", "FOLDER", "OUT") else option for option in options]
-    result = CliRunner().invoke(cli.main, given)
-    assert result.exit_code != 0
-    assert output in result.output
-    assert not (tmp_path / "OUT").exists()
+def test_options_that_exclude_each_other_are_refused_by_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("POSTS").write_text("{}")
+    Path("FOLDER").mkdir()
+    for options, output in (
+        ("graphs POSTS -o OUT --ray-workers 2", "--ray-workers works only with --ray"),
+        ("graphs POSTS -o OUT --ray auto --workers 2", "--workers has no effect with --ray"),
+        ("index FOLDER mathamr-plus-mini -o OUT --ray head", "HOST:PORT"),
+    ):
+        result = CliRunner().invoke(cli.main, options.split())
+        assert result.exit_code != 0
+        assert output in result.output
+        assert not Path("OUT").exists()
 
 
 @pytest.fixture

@@ -3,108 +3,71 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from pyterrier_mathamr import MathAMRIndex, RayCluster, ShardedIndex
 from pyterrier_mathamr.index import MathAMRIndexError
 from pyterrier_mathamr.store import NotBuiltError
+from tests.index.sharded.sharded_parts import STRATEGIES, asked, cut, drawn
 
 pytestmark = [pytest.mark.slow, pytest.mark.enable_socket]
 
 LIMIT = 240.0
-
-
-def rows(rng: np.random.Generator, count: int) -> np.ndarray:
-    found = rng.standard_normal((count, 8))
-    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+DOCUMENTS, QUERIES = drawn(seed=0, documents=200, copies=100), asked(seed=1, queries=200)
 
 
 @pytest.fixture(scope="module")
-def documents() -> list[dict[str, Any]]:
-    """A document in three has the rows of another under a new docno."""
-    rng = np.random.default_rng(0)
-    drawn = [{"docno": f"m{i:03d}", "doc_embs": rows(rng, 1 + i % 5)} for i in range(200)]
-    return drawn + [{**drawn[2 * i], "docno": f"{'az'[i % 2]}{i:03d}"} for i in range(100)]
+def whole(tmp_path_factory):
+    return MathAMRIndex(tmp_path_factory.mktemp("whole") / "index").index(DOCUMENTS)
 
 
 @pytest.fixture(scope="module")
-def queries() -> pd.DataFrame:
-    rng = np.random.default_rng(1)
-    frame = pd.DataFrame({"qid": [f"q{i}" for i in range(200)], "query": "text"})
-    return frame.assign(query_embs=pd.Series([rows(rng, 1 + i % 4) for i in range(200)], dtype=object))
-
-
-@pytest.fixture(scope="module")
-def whole(documents: Any, tmp_path_factory: pytest.TempPathFactory) -> MathAMRIndex:
-    return MathAMRIndex(tmp_path_factory.mktemp("whole") / "index").index(documents)
-
-
-@pytest.fixture(scope="module")
-def folder(documents: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three parts of 20, 0 and 280 documents."""
-    path, order = tmp_path_factory.mktemp("parts"), np.random.default_rng(2).permutation(len(documents))
-    for part, places in enumerate(np.split(order, [20, 20])):
-        MathAMRIndex(path / f"part-{part:06d}").index([documents[place] for place in places])
-    return ShardedIndex.join(path).path
-
-
-@pytest.fixture(scope="module")
-def sharded(_cluster: Any, folder: Path) -> Iterator[ShardedIndex]:
-    """Searched on both nodes; its actors stay from test to test."""
+def sharded(_cluster, tmp_path_factory):
+    """Three parts of 20, 0 and 280 documents, searched on both nodes; the actors stay from test to test."""
     _cluster.second()
-    index = ShardedIndex(folder, RayCluster(_cluster.address), time_limit=LIMIT)
+    path = tmp_path_factory.mktemp("parts")
+    cut(path, DOCUMENTS, [20, 20])
+    index = ShardedIndex(ShardedIndex.join(path).path, RayCluster(_cluster.address), time_limit=LIMIT)
     yield index
     index.close()
 
 
-def assert_same(sharded: ShardedIndex, whole: MathAMRIndex, queries: pd.DataFrame) -> None:
-    for find in ("colbert", "single_vector"):
-        expected = getattr(whole, find)(num_results=30)(queries)
-        found = getattr(sharded, find)(num_results=30)(queries)
-        pd.testing.assert_frame_equal(found, expected, check_exact=True)
-    candidates = whole.doc_vn(candidates=40, num_results=10)(queries)
-    pd.testing.assert_frame_equal(sharded.doc_vn(candidates=40, num_results=10)(queries), candidates, check_exact=True)
-    expected = whole.scorer(normalise=True)(candidates)
-    pd.testing.assert_frame_equal(sharded.scorer(normalise=True)(candidates), expected, check_exact=True)
+def search(index):
+    return index.colbert(num_results=30)(QUERIES)
 
 
-def process_of(index: ShardedIndex, part: int) -> int:
+def assert_same(sharded, whole):
+    for name in ("ColBERT", "single vector", "doc-VN"):
+        expected = STRATEGIES[name](whole)(QUERIES)
+        pd.testing.assert_frame_equal(STRATEGIES[name](sharded)(QUERIES), expected, check_exact=True)
+    scored = whole.scorer(normalise=True)(expected)
+    pd.testing.assert_frame_equal(sharded.scorer(normalise=True)(expected), scored, check_exact=True)
+
+
+def process_of(index, part):
     import ray
 
-    found: int = ray.get(index._places.places[part]._running[0].__ray_call__.remote(lambda _: os.getpid()))
-    return found
+    return ray.get(index._places.places[part]._running[0].__ray_call__.remote(lambda _: os.getpid()))
 
 
-def test_search_is_equal_on_200_queries_before_and_after_a_node_died(
-    cluster: Any, sharded: ShardedIndex, whole: MathAMRIndex, queries: pd.DataFrame
-) -> None:
-    assert_same(sharded, whole, queries)
+def test_search_is_equal_on_200_queries_before_and_after_a_node_died(cluster, sharded, whole):
+    assert_same(sharded, whole)
     places = sharded._places.places
     assert len({place.node for place in places}) == 2
-    assert str(sharded.explain(queries.iloc[0], "a000")) == str(whole.explain(queries.iloc[0], "a000"))
+    assert str(sharded.explain(QUERIES.iloc[0], "a0000")) == str(whole.explain(QUERIES.iloc[0], "a0000"))
     cluster.kill()
-    assert_same(sharded, whole, queries)
+    assert_same(sharded, whole)
     assert len({place.node for place in places}) == 1
 
 
-def test_an_actor_that_dies_or_hangs_while_it_searches(
-    cluster: Any, sharded: ShardedIndex, whole: MathAMRIndex, queries: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = whole.colbert(num_results=20)(queries)
-
-    def search() -> pd.DataFrame:
-        return sharded.colbert(num_results=20)(queries)
-
-    search()
+def test_an_actor_that_dies_or_hangs_while_it_searches(cluster, sharded, whole, monkeypatch):
+    expected = search(whole)
+    search(sharded)
     victim, done = process_of(sharded, 2), []
     os.kill(victim, signal.SIGSTOP)  # it has been asked, and cannot answer
-    searching = threading.Thread(target=lambda: done.append(search()))
+    searching = threading.Thread(target=lambda: done.append(search(sharded)))
     searching.start()
     os.kill(victim, signal.SIGKILL)
     searching.join(LIMIT)
@@ -115,26 +78,21 @@ def test_an_actor_that_dies_or_hangs_while_it_searches(
     with monkeypatch.context() as patch:
         patch.setattr(sharded._places, "seconds", 3.0)
         with pytest.raises(MathAMRIndexError, match="part-000000"):
-            search()
+            search(sharded)
     os.kill(hanging, signal.SIGCONT)  # Ray has asked it to end
-    pd.testing.assert_frame_equal(search(), expected, check_exact=True)
+    pd.testing.assert_frame_equal(search(sharded), expected, check_exact=True)
 
 
 def test_a_node_and_an_actor_that_die_beside_an_update_find_the_old_state_the_new_one_or_a_named_error(
-    cluster: Any, documents: Any, queries: pd.DataFrame, tmp_path: Path
-) -> None:
-    some, new = documents[:90], [{**document, "docno": f"new{i}"} for i, document in enumerate(documents[:20])]
-    for part in range(3):
-        MathAMRIndex(tmp_path / "parts" / f"part-{part:06d}").index(some[part::3])
+    cluster, tmp_path
+):
+    some, new = DOCUMENTS[:90], [{**document, "docno": f"new{i}"} for i, document in enumerate(DOCUMENTS[:20])]
+    cut(tmp_path / "parts", some, [30, 60])
     joined, whole = ShardedIndex.join(tmp_path / "parts"), MathAMRIndex(tmp_path / "whole").index(some)
     index = ShardedIndex(joined.path, RayCluster(cluster.address), time_limit=LIMIT)
-
-    def search(of: Any) -> pd.DataFrame:
-        return of.colbert(num_results=30)(queries)
-
     old = search(whole)
 
-    def update() -> Iterator[dict[str, Any]]:
+    def update():
         yield from new[:10]
         cluster.kill()
         pd.testing.assert_frame_equal(search(index), old, check_exact=True)
@@ -153,8 +111,8 @@ def test_a_node_and_an_actor_that_die_beside_an_update_find_the_old_state_the_ne
     index.close()
 
 
-def test_a_part_that_lies_on_no_node_is_named(cluster: Any, folder: Path, queries: pd.DataFrame) -> None:
-    index = ShardedIndex([folder / "part-000009"], RayCluster(cluster.address), time_limit=LIMIT)
+def test_a_part_that_lies_on_no_node_is_named(cluster, tmp_path):
+    index = ShardedIndex([tmp_path / "part-000009"], RayCluster(cluster.address), time_limit=LIMIT)
     with pytest.raises(NotBuiltError, match=r"part-000009: none of the \d nodes"):
-        index.colbert()(queries)
+        index.colbert()(QUERIES)
     index.close()

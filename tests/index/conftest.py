@@ -1,6 +1,7 @@
 """Collections of ragged unit vectors, and MaxSim by the plainest loop, in double precision, as judge."""
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,14 @@ import pytest
 
 from pyterrier_mathamr import Processes
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, QdrantIndex, ShardedIndex, indexing
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_is_synced() -> Iterator[None]:
+    """Do not wait for the disk: what a killed process has written stays, and no test cuts the power."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
 
 
 def unit_rows(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
@@ -88,10 +97,11 @@ def weigh() -> Callable[..., pd.DataFrame]:
     return make
 
 
-@pytest.fixture
-def index(tmp_path: Path, documents: Callable[..., Any]) -> MathAMRIndex:
-    """Twelve documents of one to five rows in eight dimensions."""
-    return MathAMRIndex(tmp_path / "some.mathamr").index(documents([1, 3, 2, 5, 1, 4, 3, 2, 2, 5, 1, 4]))
+@pytest.fixture(scope="session")
+def index(tmp_path_factory: pytest.TempPathFactory, documents: Callable[..., Any]) -> MathAMRIndex:
+    """Twelve documents of one to five rows in eight dimensions, which no test changes."""
+    path = tmp_path_factory.mktemp("session") / "some.mathamr"
+    return MathAMRIndex(path).index(documents([1, 3, 2, 5, 1, 4, 3, 2, 2, 5, 1, 4]))
 
 
 @pytest.fixture

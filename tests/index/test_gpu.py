@@ -19,18 +19,18 @@ POSTS = pd.DataFrame(
 
 
 @pytest.fixture(scope="module")
-def model() -> mathamr.MathAMR:
+def model():
     return mathamr.MathAMR.from_pretrained("mathamr-plus-mini")
 
 
-def test_vectors_equal_the_cpu_s(model: mathamr.MathAMR) -> None:
+def test_vectors_equal_the_cpu_s(model):
     graphs = GraphBuilder()(POSTS)
     found = [model.doc_encoder(device=device)(graphs)["doc_embs"] for device in ("cpu", "cuda")]
     for ours, theirs in zip(*found, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-4)
 
 
-def test_rankings_equal_the_cpu_s(model: mathamr.MathAMR, tmp_path) -> None:
+def test_rankings_equal_the_cpu_s(model, tmp_path):
     index = mathamr.MathAMRIndex(tmp_path / "index")
     (GraphBuilder() >> model.doc_encoder() >> index.indexer()).index(POSTS)
     asked = pd.DataFrame({"qid": ["1", "2"], "query": ["roots of $x^3 + 3x = 1$", "How many?"]})

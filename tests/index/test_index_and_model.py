@@ -17,12 +17,12 @@ POSTS = [
 
 
 @pytest.fixture(scope="module")
-def model() -> MathAMR:
+def model():
     return MathAMR.from_pretrained("mathamr-plus-mini")
 
 
 @pytest.fixture(scope="module")
-def formula_index(model, tmp_path_factory) -> MathAMRFormulaIndex:
+def formula_index(model, tmp_path_factory):
     index = MathAMRFormulaIndex(tmp_path_factory.mktemp("typed") / "formulas")
     (GraphBuilder() >> model.doc_encoder() >> index.indexer(visual_ids={"1": "v", "3": "v"})).index(POSTS)
     return index
@@ -38,46 +38,47 @@ def test_a_typed_formula_is_found_by_the_bundled_model_that_the_index_names(form
     assert found.post_id.tolist() == ["p3", "p1", "p2"]
 
 
-def test_it_is_the_pipeline_that_a_user_can_write(formula_index, model):
+def test_it_is_the_pipeline_that_a_user_can_write_also_with_a_given_model(formula_index, model):
     pipeline = GraphBuilder(queries="formula") >> model.query_encoder() >> formula_index.retriever(num_results=2)
     typed = formula_index.search(f"${GAUSS}$", num_results=2)
     written = pipeline.search(GAUSS)
     pd.testing.assert_frame_equal(written[["docno", "score", "rank"]], typed[["docno", "score", "rank"]])
-
-
-def test_a_model_can_be_given(formula_index, model):
     assert formula_index.search(GAUSS, "B.1", model=model).equals(formula_index.search(GAUSS, "B.1"))
 
 
-def test_a_bundled_model_of_the_same_name_that_did_not_make_the_index_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("made_by", "error", "message"),
+    [
+        (None, ConfigError, "does not name"),
+        ("mine@0123456789abcdef", ConfigError, "'mine@0123"),
+        ("mathamr-plus-mini@0123456789abcdef", ModelMismatchError, "0123456789abcdef"),  # a name is not enough
+    ],
+)
+def test_an_index_of_a_model_that_is_not_at_hand_asks_for_it(tmp_path, made_by, error, message):
     index = MathAMRFormulaIndex(tmp_path / "f")
     post = {"docno": "p", "doc_embs": [[1.0] + [0.0] * 31], "formula_ids": ["1"]}
-    index.indexer(model="mathamr-plus-mini@0123456789abcdef").index([post])
-    with pytest.raises(ModelMismatchError, match="0123456789abcdef"):
+    index.indexer(model=made_by).index([post])
+    with pytest.raises(error, match=message):
         index.search(GAUSS)
 
 
-@pytest.mark.parametrize(("made_by", "message"), [(None, "does not name"), ("mine@0123456789abcdef", "'mine@0123")])
-def test_an_index_of_a_model_that_is_not_at_hand_asks_for_it(tmp_path, made_by, message):
-    index = MathAMRFormulaIndex(tmp_path / "f")
-    index.indexer(model=made_by).index([{"docno": "p", "doc_embs": [[1.0, 0.0]], "formula_ids": ["1"]}])
-    with pytest.raises(ConfigError, match=message):
-        index.search("x")
+def test_a_query_without_a_formula_finds_nothing_and_warns_once(formula_index):
+    for typed in ("", "  ", "$$", "$ $", None, r"\frac{a", "what is a group"):
+        with pytest.warns(MathAMRWarning, match=r"B\.7") as warned:
+            found = formula_index.search(typed, "B.7")
+        assert len(warned) == 1
+        assert found.empty
+        assert list(found.columns) == ["qid", "query", "docno", "post_id", "visual_id", "score", "rank"]
 
 
-@pytest.mark.parametrize("typed", ["", "  ", "$$", "$ $", None, r"\frac{a", "what is a group"])
-def test_a_query_without_a_formula_finds_nothing_and_warns_once(formula_index, typed):
-    with pytest.warns(MathAMRWarning, match=r"B\.7") as warned:
-        found = formula_index.search(typed, "B.7")
-    assert len(warned) == 1
-    assert found.empty
-    assert list(found.columns) == ["qid", "query", "docno", "post_id", "visual_id", "score", "rank"]
+@pytest.fixture(scope="module")
+def index(model, tmp_path_factory):
+    index = MathAMRIndex(tmp_path_factory.mktemp("typed") / "documents")
+    (GraphBuilder() >> model.doc_encoder() >> index.indexer()).index(POSTS)
+    return index
 
 
-def test_a_typed_text_is_found_in_an_index_of_documents(model, tmp_path):
-    index = MathAMRIndex(tmp_path / "documents")
-    encode = GraphBuilder() >> model.doc_encoder()
-    (encode >> index.indexer()).index(POSTS)
+def test_a_typed_text_is_found_in_an_index_of_documents(index, model):
     query = f"The integral ${GAUSS}$ converges."
     found = index.search(query)
     assert list(found.columns) == ["qid", "query", "docno", "score", "rank"]
@@ -88,10 +89,8 @@ def test_a_typed_text_is_found_in_an_index_of_documents(model, tmp_path):
             assert index.search(blank, "B", model=model, num_results=2).empty
 
 
-def test_the_scorer_of_an_index_and_the_text_scorer_of_its_model_give_a_pair_one_score(model, tmp_path):
+def test_the_scorer_of_an_index_and_the_text_scorer_of_its_model_give_a_pair_one_score(index, model):
     graphs = GraphBuilder()(pd.DataFrame(POSTS))
-    index = MathAMRIndex(tmp_path / "documents")
-    (model.doc_encoder() >> index.indexer()).index(graphs)
     queries = pd.DataFrame({"qid": ["1", "2"], "query": [f"Does ${GAUSS}$ converge?", r"Find $\frac{a}{b}$. And $x$!"]})
     topics = GraphBuilder()(queries)
     ranking = topics.merge(graphs[["docno", "graph"]], how="cross").assign(score=0.0, rank=0)

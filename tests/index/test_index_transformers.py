@@ -1,7 +1,7 @@
 """The transformers over an index as PyTerrier uses them."""
 
 import pickle
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,7 @@ FACTORIES = (*RETRIEVERS, "retriever", "scorer", "vec_loader")
 SAME = pd.testing.assert_frame_equal
 
 
-def small() -> MathAMRIndex:
+def small():
     return MathAMRIndex.example()
 
 
@@ -40,21 +40,18 @@ FormulaRetrieverTest = pt.testing.transformer_test_class(lambda: MathAMRFormulaI
 FormulaIndexTest = pt.testing.transformer_test_class(MathAMRFormulaIndex.example)
 
 
-def make_ranking(frame: pd.DataFrame, docnos: list[str]) -> pd.DataFrame:
+def make_ranking(frame, docnos):
     return frame.merge(pd.DataFrame({"docno": docnos, "score": 0.0, "rank": range(len(docnos))}), how="cross")
 
 
-@pytest.mark.parametrize("factory", FACTORIES)
-def test_inspection_opens_no_index(tmp_path, factory):
-    transformer = getattr(MathAMRIndex(tmp_path / "not built"), factory)()
-    for inputs in pt.inspect.transformer_inputs(transformer):
-        assert pt.inspect.transformer_outputs(transformer, inputs)
-    drawn = pt.schematic.transformer_schematic(transformer)
-    assert 0 < len(drawn["label"]) <= 20
-    assert drawn["help_url"].startswith("https://")
-
-
-def test_an_indexer_lists_its_inputs_and_is_drawn_without_network(tmp_path):
+def test_inspection_opens_no_index_and_drawing_needs_no_network(tmp_path):
+    for factory in FACTORIES:
+        transformer = getattr(MathAMRIndex(tmp_path / "not built"), factory)()
+        for inputs in pt.inspect.transformer_inputs(transformer):
+            assert pt.inspect.transformer_outputs(transformer, inputs)
+        drawn = pt.schematic.transformer_schematic(transformer)
+        assert 0 < len(drawn["label"]) <= 20
+        assert drawn["help_url"].startswith("https://")
     indexer = MathAMRIndex(tmp_path / "x").indexer()
     assert pt.inspect.indexer_inputs(indexer) == [["docno", "doc_embs"]]
     assert pt.schematic.draw(pt.schematic.transformer_schematic(indexer))
@@ -75,34 +72,27 @@ def test_equal_transformers_hash_alike_survive_pickling_and_are_rebuilt_by_their
     assert eval(repr(one), {**vars(transformers), "MathAMRIndex": MathAMRIndex}) == one
 
 
-@pytest.mark.parametrize("kind", [MathAMRIndex, MathAMRFormulaIndex])
-def test_equal_indexers_hash_alike_survive_pickling_and_are_rebuilt_by_their_repr(kind, tmp_path):
-    one = kind(tmp_path / "x").indexer("append", dtype="float16")
-    rebuilt = eval(repr(one), {**vars(indexing), kind.__name__: kind})
-    for other in (kind(tmp_path / "x").indexer("append", dtype="float16"), pickle.loads(pickle.dumps(one)), rebuilt):
-        assert one == other
-        assert hash(one) == hash(other)
-    assert one != kind(tmp_path / "x").indexer("append")
-    assert one != kind(tmp_path / "y").indexer("append", dtype="float16")
+def test_equal_indexers_hash_alike_survive_pickling_and_are_rebuilt_by_their_repr(tmp_path):
+    for kind in (MathAMRIndex, MathAMRFormulaIndex):
+        one, equal = (kind(tmp_path / "x").indexer("append", dtype="float16") for _ in range(2))
+        for other in (equal, pickle.loads(pickle.dumps(one)), eval(repr(one), {**vars(indexing), kind.__name__: kind})):
+            assert one == other
+            assert hash(one) == hash(other)
+        assert one != kind(tmp_path / "x").indexer("append")
+        assert one != kind(tmp_path / "y").indexer("append", dtype="float16")
 
 
-@pytest.mark.parametrize(
-    ("named", "bad", "good"),
-    [
-        *((name, bad, 7) for name in ("num_results", "batch_size", "candidates") for bad in (0, -1, 2.5, True, "5")),
-        ("exact", "quickly", False),
-        ("device", "tpu", "cpu"),
-    ],
-)
-def test_an_option_that_cannot_be_is_refused_by_name_when_it_is_given_and_when_it_is_set(index, named, bad, good):
-    with pytest.raises(ConfigError, match=named):
-        index.doc_vn(**{named: bad})
-    retriever = index.doc_vn()
-    with pytest.raises(ConfigError, match=named):
-        retriever.set_parameter(named, bad)
-    assert retriever == index.doc_vn()
-    retriever.set_parameter(named, good)
-    assert retriever == index.doc_vn(**{named: good})
+def test_an_option_that_cannot_be_is_refused_by_name_when_it_is_given_and_when_it_is_set(index):
+    counts = [(name, bad, 7) for name in ("num_results", "batch_size", "candidates") for bad in (0, 2.5, True, "5")]
+    for named, bad, good in (*counts, ("exact", "quickly", False), ("device", "tpu", "cpu")):
+        retriever = index.doc_vn()
+        for refused in (partial(index.doc_vn, **{named: bad}), partial(retriever.set_parameter, named, bad)):
+            with pytest.raises(ConfigError) as caught:
+                refused()
+            assert (caught.value.option, caught.value.value) == (named, bad)
+        assert retriever == index.doc_vn()
+        retriever.set_parameter(named, good)
+        assert retriever == index.doc_vn(**{named: good})
 
 
 def test_a_scorer_is_exact_and_a_pipeline_search_needs_an_encoder(index):
@@ -114,10 +104,11 @@ def test_a_scorer_is_exact_and_a_pipeline_search_needs_an_encoder(index):
 
 
 @pytest.mark.parametrize("strategy", RETRIEVERS)
-def test_a_ranking_is_ordered_counts_from_zero_and_keeps_the_query_s_columns(index, topics, strategy):
+def test_a_ranking_is_ordered_counts_from_zero_and_has_each_query_once_with_its_columns(index, topics, strategy):
     frame = topics([2, 3]).assign(text="a column of the topic", query_0="an earlier form")
     retriever = getattr(index, strategy)(num_results=4)
     found = retriever(frame)
+    SAME(found, retriever(pd.concat([frame, frame.iloc[[0]].assign(text="another")], ignore_index=True)))
     assert list(found.columns) == ["qid", "query", "query_embs", "text", "query_0", "docno", "score", "rank"]
     assert found["qid"].tolist() == ["q0"] * 4 + ["q1"] * 4
     assert found["rank"].tolist() == [0, 1, 2, 3] * 2
@@ -128,42 +119,38 @@ def test_a_ranking_is_ordered_counts_from_zero_and_keeps_the_query_s_columns(ind
         assert pd.api.types.is_string_dtype(some["docno"])
 
 
-@pytest.mark.parametrize("factory", ["single_vector", "colbert", "scorer", "vec_loader", "text_loader"])
-def test_an_empty_frame_gives_an_empty_frame(index, topics, factory):
-    stage, frame = getattr(index, factory)(), topics([2])
-    assert list(stage.transform_iter([])) == []
-    given = make_ranking(frame, ["d1"]) if factory in ("scorer", "vec_loader", "text_loader") else frame
-    full, empty = stage(given), stage(given.iloc[:0])
-    assert list(empty.columns) == list(full.columns)
-    assert pd.api.types.is_string_dtype(empty["docno"])
+def test_an_empty_frame_gives_an_empty_frame(index, topics):
+    frame = topics([2])
+    ranking = make_ranking(frame, ["d1"])
+    stages = [(getattr(index, name)(), ranking) for name in ("scorer", "vec_loader", "text_loader")]
+    for stage, given in (*stages, (index.single_vector(), frame), (index.colbert(), frame)):
+        assert list(stage.transform_iter([])) == []
+        full, empty = stage(given), stage(given.iloc[:0])
+        assert list(empty.columns) == list(full.columns)
+        assert pd.api.types.is_string_dtype(empty["docno"])
 
 
-@pytest.mark.parametrize("strategy", RETRIEVERS)
 @pytest.mark.parametrize("k", [0, 1, 3, 100])
-def test_a_fused_cutoff_is_the_cutoff(index, topics, strategy, k):
-    retriever, frame = getattr(index, strategy)(num_results=5), topics([2, 3, 1])
-    fused = (retriever % k).compile()
-    SAME(fused(frame), (retriever % k)(frame))
-    assert k == 0 or type(fused) is type(retriever)
-    assert retriever.fuse_rank_cutoff(5) is retriever.fuse_rank_cutoff(9) is retriever
-
-
-@pytest.mark.parametrize("k", [0, 2, 5])
-def test_a_cutoff_of_the_index_the_scorer_and_the_loader_is_fused(index, topics, k):
-    frame = topics([2, 3])
+def test_a_fused_cutoff_is_the_cutoff(index, topics, k):
+    frame = topics([2, 3, 1])
     ranking = make_ranking(frame, ["d3", "d0", "d7", "d5"])
+    for strategy in RETRIEVERS:
+        retriever = getattr(index, strategy)(num_results=5)
+        fused = (retriever % k).compile()
+        SAME(fused(frame), (retriever % k)(frame))
+        assert k == 0 or type(fused) is type(retriever)
+        assert retriever.fuse_rank_cutoff(5) is retriever.fuse_rank_cutoff(9) is retriever
     for stage, given in ((index, frame), (index, ranking), (index.scorer(), ranking), (index.vec_loader(), ranking)):
-        fused = (stage % k).compile()
-        assert (
-            fused(given)
-            .drop(columns="doc_embs", errors="ignore")
-            .equals((stage % k)(given).drop(columns="doc_embs", errors="ignore"))
-        )
+        fused, cut = (of(given).drop(columns="doc_embs", errors="ignore") for of in ((stage % k).compile(), stage % k))
+        assert fused.equals(cut)
     if k:
         assert (index.scorer() % k).compile() == index.scorer(num_results=k)
         formulas = MathAMRFormulaIndex.example()
         assert (formulas % k).compile() == formulas.retriever(num_results=k)
-    assert len(index(make_ranking(frame.iloc[[0]], ["d1"] * 1100))) == 1100
+
+
+def test_the_index_as_a_scorer_cuts_nothing_off(index, topics):
+    assert len(index(make_ranking(topics([2]), ["d1"] * 1100))) == 1100
 
 
 def test_embeddings_missing_on_some_rows_are_taken_from_the_others(index, topics):
@@ -175,15 +162,6 @@ def test_embeddings_missing_on_some_rows_are_taken_from_the_others(index, topics
     assert index.scorer()(holes)["score"].tolist() == index.scorer()(ranking)["score"].tolist()
     with pytest.raises(MissingValueError, match="q1"):
         index.colbert()(frame.assign(query_embs=[frame["query_embs"][0], np.nan]))
-
-
-@pytest.mark.parametrize("strategy", RETRIEVERS)
-def test_a_qid_in_two_rows_is_one_query_with_all_columns_of_the_topic(index, topics, strategy):
-    frame = topics([2, 3]).assign(lang=["en", "de"])
-    retriever = getattr(index, strategy)(num_results=2)
-    found = retriever(pd.concat([frame, frame.iloc[[0]].assign(lang="fr")], ignore_index=True))
-    SAME(found, retriever(frame))
-    assert found["lang"].tolist() == ["en", "en", "de", "de"]
 
 
 def test_rankings_joined_by_plus_and_bar_are_scored(index, topics):
@@ -241,15 +219,15 @@ def test_the_index_called_directly_goes_by_the_columns(index, topics):
         index(pd.DataFrame({"query": ["no vectors"]}))
 
 
-@pytest.mark.parametrize("strategy", RETRIEVERS)
 @pytest.mark.parametrize("empty", [np.empty((0, 8), np.float32), np.empty((0, 0), np.float32)])
-def test_a_query_without_vectors_finds_nothing_and_its_candidates_score_zero(index, topics, strategy, empty):
+def test_a_query_without_vectors_finds_nothing_and_its_candidates_score_zero(index, topics, empty):
     frame = topics([2, 2, 3])
     frame["query_embs"] = pd.Series([frame["query_embs"][0], empty, frame["query_embs"][2]], dtype=object)
     frame = frame.assign(query_weights=[[1.0, 2.0], [], [1.0, 0.5, 1.0]], query_document_weight=1.5)
-    retriever = getattr(index, strategy)(num_results=3)
-    SAME(retriever(frame), retriever(frame.iloc[[0, 2]]))
-    assert retriever(frame.iloc[[1]]).empty
+    for strategy in RETRIEVERS:
+        retriever = getattr(index, strategy)(num_results=3)
+        SAME(retriever(frame), retriever(frame.iloc[[0, 2]]))
+        assert retriever(frame.iloc[[1]]).empty
     ranking = make_ranking(frame, ["d3", "d10", "d1"])
     scored = index.scorer()(ranking)
     of_empty = scored[scored["qid"] == "q1"]
@@ -259,19 +237,16 @@ def test_a_query_without_vectors_finds_nothing_and_its_candidates_score_zero(ind
     SAME(others, index.scorer()(ranking[ranking["qid"] != "q1"]))
 
 
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
-        (np.zeros((2, 3), np.float32) + 1, "3 dimensions"),
+def test_a_query_s_bad_vectors_are_refused_naming_the_query(index, topics):
+    for value, reason in (
+        (np.ones((2, 3), np.float32), "3 dimensions"),
         (np.full((2, 8), np.nan, np.float32), "NaN"),
         (np.ones(8, np.float32), r"shape \(8,\)"),
         ("text", "not an array"),
-    ],
-)
-def test_a_query_s_bad_vectors_are_refused_naming_the_query(index, topics, value, reason):
-    frame = topics([2, 2]).assign(query_embs=pd.Series([topics([2])["query_embs"][0], value], dtype=object))
-    with pytest.raises(MathAMRIndexError, match=f"query 'q1': .*{reason}"):
-        index.colbert()(frame)
+    ):
+        frame = topics([2, 2]).assign(query_embs=pd.Series([topics([2])["query_embs"][0], value], dtype=object))
+        with pytest.raises(MathAMRIndexError, match=f"query 'q1': .*{reason}"):
+            index.colbert()(frame)
 
 
 def test_the_hash_distinguishes_models_and_the_name_does_not(tmp_path, documents, topics):
@@ -312,7 +287,7 @@ def test_nothing_is_printed_unless_asked(index, topics, capfd):
     assert "MathAMR ColBERT" in capfd.readouterr().err
 
 
-def test_vectors_and_what_describes_them_are_dropped_and_nothing_else(index: MathAMRIndex, topics: Any) -> None:
+def test_vectors_and_what_describes_them_are_dropped_and_nothing_else(index, topics):
     asked = topics([2, 3]).assign(query_model="some", query_weights=[[1.0, 2.0], [1.0, 1.0, 1.0]])
     found = index.retriever(num_results=3)(asked)
     left = (index.retriever(num_results=3) >> mathamr.drop_query_embs())(asked)

@@ -46,15 +46,13 @@ from pyterrier_mathamr.index.errors import QdrantError
 from pyterrier_mathamr.index.parts import Layout
 from pyterrier_mathamr.store import WriteError
 
-KEY_VARIABLE = "QDRANT_API_KEY"
-"""The environment variable of the API key where none is given."""
+KEY_VARIABLE = "QDRANT_API_KEY"  # the environment variable of the API key where none is given
 
 TRANSIENT = (408, 429, 500, 502, 503, 504)
 """Statuses of requests that are worth sending again, and that the server may have carried out, or may yet."""
 
 _LONGEST_PAUSE = 30.0
-_POLL = 0.05
-"""Seconds between two looks at metadata that a peer has not applied yet."""
+_POLL = 0.05  # seconds between two looks at metadata that a peer has not applied yet
 
 _BY_CONSENSUS = (
     "create_collection",
@@ -78,8 +76,7 @@ def _close_folders() -> None:
         client.close()
 
 
-FORMAT_VERSION = 1
-"""The version of this layout of points and metadata."""
+FORMAT_VERSION = 1  # the version of this layout of points and metadata
 
 VECTORS: dict[Layout, dict[Field, str]] = {
     "documents": {"doc": "doc", "all": "all"},

@@ -27,20 +27,17 @@ from pyterrier_mathamr.index.indexes import (
     merged_model,
 )
 from pyterrier_mathamr.index.indexing import ArtifactIndexer, DocumentIndexer, FormulaIndexer, IndexPost, VisualIds
-from pyterrier_mathamr.index.options import explained
 from pyterrier_mathamr.index.parts import TEXTS, Entry, described_rows
 from pyterrier_mathamr.index.search.maxsim import best_of, exact_scores, float32_error
 from pyterrier_mathamr.index.subsets import Condition, Group, read_where
+from pyterrier_mathamr.index.transformers import explained
 from pyterrier_mathamr.store import Mode, WriteError
 
 from .collection import BUILD, KEPT, VECTORS, Collection, CollectionMeta, CollectionOptions, point_id
 from .upload import Upload, discard
 
-PAGE = 256
-"""Points in one request: about 1.5 MB as JSON at the paper's 16 rows of 32 dimensions."""
-
-REQUESTED = 16
-"""Queries in one request."""
+PAGE = 256  # points in one request: about 1.5 MB as JSON at the paper's 16 rows of 32 dimensions
+REQUESTED = 16  # queries in one request
 
 
 class QdrantSnapshot(Backend):
@@ -271,8 +268,7 @@ def _listed(snapshot: QdrantSnapshot, points: Sequence[Any]) -> Hits:
     return Hits(numbers, np.array([point.score for point in points], dtype=np.float64))
 
 
-REMOVED = 1000
-"""Points that one request of :meth:`QdrantBase.delete` removes."""
+REMOVED = 1000  # points that one request of delete() removes
 
 
 class QdrantIndexer(ArtifactIndexer):

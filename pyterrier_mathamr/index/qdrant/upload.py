@@ -59,8 +59,7 @@ BATCH_POINTS = 512
 MOST_NUMBERS = (1 << 20) - 1
 """The greatest number of values in the rows of one point that a server accepts: about 23 MB as JSON."""
 
-_UNIT = 1.0001
-"""The greatest length of unit rows; a longer one is recorded before it is stored."""
+_UNIT = 1.0001  # the greatest length of unit rows; a longer one is recorded before it is stored
 
 
 def discard(collection: Collection) -> None:

@@ -41,20 +41,11 @@ from pyterrier_mathamr.index.backend import GROUP, STEP, Array, Codes, Numbers, 
 
 from .int8 import CodedQueries, Coding
 
-LANES = 16
-"""Query rows in one register."""
-
-TILE = 8
-"""Rows multiplied side by side: as many sums as the processor has under way at once."""
-
-FEW = 6
-"""Query rows up to which the lanes of a register are parts of one row, not different rows."""
-
-CHUNK = 64
-"""Rows of one document in the scratch memory, which stays in the nearest cache."""
-
-_AHEAD = 2048
-"""Bytes that are prefetched; memory that is not there is not read."""
+LANES = 16  # query rows in one register
+TILE = 8  # rows multiplied side by side: as many sums as the processor has under way at once
+FEW = 6  # query rows up to which the lanes of a register are parts of one row, not different rows
+CHUNK = 64  # rows of one document in the scratch memory, which stays in the nearest cache
+_AHEAD = 2048  # bytes that are prefetched; memory that is not there is not read
 
 _POINTERS = (
     "codes",
@@ -321,9 +312,7 @@ class _ScanSource:
 Number = TypeVar("Number", np.int8, np.int32, np.float32)
 
 _FOUR = 4  # bytes of a row in one instruction
-_MOST = 1 << 12
-"""Dimensions up to which the scratch memory stays in a cache."""
-
+_MOST = 1 << 12  # dimensions up to which the scratch memory stays in a cache
 _LINE = 64
 _NEEDED = "avx512vnni"
 

@@ -50,17 +50,10 @@ from .compiled import Columns, CompiledScan, compiled
 from .int8 import CodedQueries, CodeScan, Memory, encode_queries, exactly, on_device, usable
 from .maxsim import best_of, exact_scores, float32_error, run_bounds, scan, widened
 
-QUERY_ROWS = 160
-"""Query rows scanned at once: with more the products leave the CPU's caches."""
-
-_FEW = 1 << 14
-"""Documents of one query from which hopeless ones are dropped, which bounds the memory."""
-
-_LONG = 1 << 19
-"""A scan of this many rows in float32 lasts as long as loading the compiler."""
-
-_ROUNDED = 2.0**-23
-"""The error of exact scores, which are rounded to float32, and more."""
+QUERY_ROWS = 160  # query rows scanned at once: with more the products leave the CPU's caches
+_FEW = 1 << 14  # documents of one query from which hopeless ones are dropped, which bounds the memory
+_LONG = 1 << 19  # a scan of this many rows in float32 lasts as long as loading the compiler
+_ROUNDED = 2.0**-23  # the error of exact scores, which are rounded to float32, and more
 
 FEW_OF = 32
 """The share of documents up to which reading only their rows is faster than a scan of all, as one of so many."""
@@ -153,10 +146,10 @@ def exact_candidates(
         codes = as_codes and (device is not None or _codes_pay(snapshot, k))
         scans = scan_codes(snapshot.shards, group, device) if codes else scan_floats(snapshot, group, field)
         for shard, scores, errors in scans:
-            for of_query, own_scores, error in zip(best, scores, errors.tolist(), strict=True):
-                of_query.add(shard, own_scores, error)
+            for best_of_query, query_scores, error in zip(best, scores, errors.tolist(), strict=True):
+                best_of_query.add(shard, query_scores, error)
         if not codes:
-            selected += [of_query.left()[0] for of_query in best]
+            selected += [best_of_query.left()[0] for best_of_query in best]
         elif len(group) == 1:
             selected.append(_narrow(snapshot, group, best[0], k, on_threads))
         else:  # each thread scans for one query, which needs fewer threads than splitting each query
@@ -323,19 +316,19 @@ def scan_codes(
         for shard, function in zip(shards, functions, strict=True):
             coding, offsets = shard.coding, shard.field("all")[1]
             coded = encode_queries(queries, coding.scales, coding.bounds)
-            scan = (
-                _torch_scan(shard, queries, coded, memory, device)
-                if function is None
-                else CompiledScan(function, coding, offsets, coded, columns)
-            )
+            scan: CompiledScan | CodeScan
+            if function is None:
+                scan = _torch_scan(shard, queries, coded, memory, device)
+            else:
+                scan = CompiledScan(function, coding, offsets, coded, columns)
             scores = np.empty((len(queries), len(shard)), dtype=np.float32)
             pieces = [(0, len(shard))] if device else blocks(offsets, piece_rows)
             waiting.append(([pool.submit(fill, scan, piece, scores) for piece in pieces], shard, scores, coded.errors))
             while len(waiting) > 2 * cores or (waiting and shard is shards[-1]):  # of a few shards, not of all
-                running, scanned, found, errors = waiting.popleft()
+                running, scanned, scanned_scores, errors = waiting.popleft()
                 for piece in running:
                     piece.result()
-                yield scanned, found, errors
+                yield scanned, scanned_scores, errors
 
 
 def _compiled(shard: Shard) -> Callable[..., None] | None:

@@ -119,8 +119,10 @@ def packed_rows(rows: Rows) -> ScaledRows:
         some = slice(start, start + BLOCK_ROWS)
         steps = np.abs(rows[some]).max(axis=1) / np.float32(_GREATEST_PACKED)
         scaled = rows[some] / steps[:, None]
-        whole, clipped = (np.clip(np.rint(scaled / of), -_GREATEST_PACKED, _GREATEST_PACKED) for of in (1, _CLIPPED))
-        fits = [(np.einsum("ij,ij->i", scaled, of), np.einsum("ij,ij->i", of, of)) for of in (whole, clipped)]
+        whole, clipped = (
+            np.clip(np.rint(scaled / step), -_GREATEST_PACKED, _GREATEST_PACKED) for step in (1, _CLIPPED)
+        )
+        fits = [(np.einsum("ij,ij->i", scaled, fit), np.einsum("ij,ij->i", fit, fit)) for fit in (whole, clipped)]
         better = fits[1][0] ** 2 / fits[1][1] > fits[0][0] ** 2 / fits[0][1]
         chosen = np.where(better[:, None], clipped, whole)
         along, squares = np.where(better, fits[1], fits[0])
@@ -162,11 +164,8 @@ def encode_queries(queries: QueryBatch, scales: npt.NDArray[np.float32], bounds:
 
 
 _COLUMNS = 128
-_HALF_TILE = 32
-"""Numbers of a row up to which some processors multiply two rows as fast as one."""
-
-_EXACT = 1 << 24
-"""The integers up to here are exact in float32."""
+_HALF_TILE = 32  # numbers of a row up to which some processors multiply two rows as fast as one
+_EXACT = 1 << 24  # the integers up to here are exact in float32
 
 
 @lru_cache(maxsize=16)
@@ -269,18 +268,13 @@ def _full_precision() -> Iterator[None]:
         torch.set_float32_matmul_precision(precision)
 
 
-PRODUCTS = 1 << 18
-"""Products computed before they are reduced: one megabyte, which stays in a cache."""
+PRODUCTS = 1 << 18  # products computed before they are reduced: one megabyte, which stays in a cache
 
 FEW_PRODUCTS = 1 << 19
 """The same for one query or two, whose products are so fast that a call of torch costs more than a cache saves."""
 
-BEST = 1 << 17
-"""The greatest products of documents that become scores at once, from the same cache."""
-
-_ALIGNED = 16
-"""An integer product of 117 columns is slower than one of 128."""
-
+BEST = 1 << 17  # the greatest products of documents that become scores at once, from the same cache
+_ALIGNED = 16  # an integer product of 117 columns is slower than one of 128
 _GPU_PRODUCTS = 1 << 25
 _WIDE = 32  # columns from which torch finds maxima over rows at full speed
 _PAIRED = 4  # rows from which it pays to lay two side by side if there are fewer columns

@@ -32,20 +32,15 @@ from pyterrier_mathamr.index.backend import (
     unpack_codes,
 )
 
-BLOCK_ROWS = 4096
-"""Rows in one product at most."""
-
-_PRODUCTS = 1 << 17
-"""Numbers in one product from which a block has fewer rows: larger ones leave the CPU's caches."""
-
+BLOCK_ROWS = 4096  # rows in one product at most
+_PRODUCTS = 1 << 17  # numbers in one product from which a block has fewer rows: larger ones leave the CPU's caches
 _LEAST_ROWS = 512
 
 _PIECES = 16
 _SHARED = 1 << 29
 """Multiplications from which threads share a scan: below, they wait for each other longer than they compute."""
 
-_WIDE = 64
-"""Columns from which numpy finds maxima over rows at full speed."""
+_WIDE = 64  # columns from which numpy finds maxima over rows at full speed
 
 
 def scan(rows: StoredRows, offsets: Numbers, queries: QueryBatch) -> Scores:

@@ -20,7 +20,7 @@ KEPT = {"index-format-3": (MathAMRIndex, "float32"), "index-format-3-float16": (
 OLD = ("index-format-1", "index-format-2", "formula-index-format-1")
 
 
-def rewritten(index: MathAMRIndex, name: str, change) -> MathAMRIndex:
+def rewritten(index, name, change):
     """Change one array of the first part in its file, but not the manifest."""
     file = next(index.path.glob("part-*/arrays.safetensors"))
     data = bytearray(file.read_bytes())
@@ -34,32 +34,31 @@ def rewritten(index: MathAMRIndex, name: str, change) -> MathAMRIndex:
     return MathAMRIndex(index.path)
 
 
-def put(place: int, value: object):
-    def change(array) -> None:
+def put(place, value):
+    def change(array):
         array[place] = value
 
     return change
 
 
 @pytest.mark.parametrize(
-    ("name", "change"),
+    ("name", "change", "scans"),
     [
-        ("offsets", put(1, 0)),  # a document without rows
-        ("offsets", put(1, 2**40)),
-        ("offsets", put(-1, 7)),
-        ("scales", put(0, np.nan)),
-        ("code_bounds", put(1, -1.0)),
+        ("offsets", put(1, 0), (True, False)),  # a document without rows
+        ("offsets", put(1, 2**40), (True, False)),
+        ("offsets", put(-1, 7), (True, False)),
+        ("scales", put(0, np.nan), (True,)),
+        ("code_bounds", put(1, -1.0), (True,)),
     ],
 )
-@pytest.mark.parametrize("codes_pay", [True, False])
 def test_numbers_that_lead_into_arrays_are_checked_before_a_search(
-    monkeypatch, tmp_path, documents, topics, name, change, codes_pay
+    monkeypatch, tmp_path, documents, topics, name, change, scans
 ):
-    monkeypatch.setattr("pyterrier_mathamr.index.search.folder._codes_pay", lambda *of: codes_pay)
     index = rewritten(MathAMRIndex(tmp_path / "x").index(documents([2, 1, 3])), name, change)
-    if name == "offsets" or codes_pay:
+    for of_codes in scans:
+        monkeypatch.setattr("pyterrier_mathamr.index.search.folder._codes_pay", lambda *of, pays=of_codes: pays)
         with pytest.raises(DamagedError, match="part-000000"):
-            index.colbert()(topics([2]))
+            MathAMRIndex(index.path).colbert()(topics([2]))
     with pytest.raises(DamagedError, match="changed"):
         index.verify()
 
@@ -86,16 +85,16 @@ def test_a_changed_part_is_not_merged_into_one_that_looks_sound(tmp_path, docume
     assert folder_bytes(index.path) == before
 
 
-@pytest.mark.parametrize("number", [float("nan"), 1e400, -1.0, "1", None])
-def test_a_length_of_rows_that_is_none_is_refused_on_opening(tmp_path, documents, number):
+def test_a_length_of_rows_that_is_none_is_refused_on_opening(tmp_path, documents):
     index = MathAMRIndex(tmp_path / "x").index(documents([2, 1]))
     file = index.path / "pt_meta.json"
     content = json.loads(file.read_text())
     del content["checksum"]
-    content["parts"][0]["details"]["max_norm"] = number
-    file.write_bytes(signed(content))
-    with pytest.raises(DamagedError):
-        len(MathAMRIndex(index.path))
+    for number in (float("nan"), 1e400, -1.0, "1", None):
+        content["parts"][0]["details"]["max_norm"] = number
+        file.write_bytes(signed(content))
+        with pytest.raises(DamagedError):
+            len(MathAMRIndex(index.path))
 
 
 @pytest.mark.parametrize("name", KEPT)
@@ -156,10 +155,11 @@ def test_a_package_is_unpacked_and_loaded_elsewhere(tmp_path, documents, topics)
     assert str(tmp_path).encode() not in b"".join(folder_bytes(tmp_path / "elsewhere").values())
 
 
-@pytest.mark.parametrize("scale", [np.nan, np.inf, 0.0, -1.0])
-def test_a_scale_that_is_not_a_positive_number_is_refused(tmp_path, documents, topics, scale):
-    index = MathAMRIndex(tmp_path / "x")
-    index.indexer(dtype="int8").index(documents([2, 3]))
-    index = rewritten(index, "row_scales", put(0, scale))
-    with pytest.raises(DamagedError, match="the scale of a row is not a positive number"):
-        MathAMRIndex(index.path).colbert()(topics([2]))
+@pytest.mark.parametrize("dtype", ["int8", "int4"])
+def test_a_scale_that_is_not_a_positive_number_is_refused(tmp_path, documents, topics, dtype):
+    for number, scale in enumerate((np.nan, np.inf, 0.0, -1.0)):
+        index = MathAMRIndex(tmp_path / str(number))
+        index.indexer(dtype=dtype).index(documents([2, 3]))
+        index = rewritten(index, "row_scales", put(0, scale))
+        with pytest.raises(DamagedError, match="the scale of a row is not a positive number"):
+            index.colbert()(topics([2]))

@@ -3,8 +3,6 @@
 import gzip
 import json
 import shutil
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,14 +21,14 @@ MODEL = "mathamr-plus-mini"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def small_parts() -> Iterator[None]:
+def small_parts():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(indexing, "PART_BYTES", 20_000)
         yield
 
 
 @pytest.fixture(scope="module")
-def graphs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def graphs(tmp_path_factory):
     """The graphs of 260 short posts."""
     folder = tmp_path_factory.mktemp("graphs")
     texts = [f"Why is $x^{i % 9}$ number {i}?" for i in range(130)]
@@ -41,16 +39,16 @@ def graphs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(graphs: Path) -> MathAMRIndex:
+def whole(graphs):
     """The index of all at once."""
     return MathAMRIndex(index_graph_store(graphs, MODEL, graphs.parent / "whole.mathamr").path)
 
 
 @pytest.fixture
-def stopping(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def stopping(monkeypatch):
     """Builds an index and stops after so many documents of it, or of one of its parts."""
 
-    def build(graphs: Path, path: Path, after: int, part: str = "", **options: int) -> None:
+    def build(graphs, path, after, part="", **options):
         def dying(self, stream, batch_size=100, real=ArtifactIndexer.pending):
             for number, record in enumerate(real(self, stream, batch_size)):
                 if part in str(self._index.path) and number == after:
@@ -66,7 +64,7 @@ def stopping(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 @pytest.fixture
-def handed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+def handed(monkeypatch):
     """The input of the encoder, with the name of its index."""
     found = []
 
@@ -79,21 +77,21 @@ def handed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     return found
 
 
-def command(graphs: Path, output: Path, *options: str) -> tuple[int, str]:
+def command(graphs, output, *options):
     result = CliRunner().invoke(cli.main, ["index", str(graphs), MODEL, "-o", str(output), "-q", *options])
     return result.exit_code, result.output
 
 
-def vectors(index: MathAMRIndex | ShardedIndex) -> dict[str, np.ndarray]:
+def vectors(index):
     parts = index.parts() if isinstance(index, ShardedIndex) else [index]
     return {entry["docno"]: entry["doc_embs"] for part in parts for entry in part.get_corpus_iter()}
 
 
-def names(folder: Path) -> list[str]:
+def names(folder):
     return sorted(entry.name for entry in folder.iterdir())
 
 
-def assert_same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+def assert_same(found, expected):
     assert list(found) == list(expected)
     for docno, rows in found.items():
         np.testing.assert_array_equal(rows, expected[docno])

@@ -8,23 +8,22 @@ from folder_bytes import folder_bytes
 from index_folders import docnos, names
 
 from pyterrier_mathamr.index import EmbeddingError, MathAMRFormulaIndex, MathAMRIndex
-from pyterrier_mathamr.index.indexing import DocumentIndexer
 from pyterrier_mathamr.store import DuplicateIdError, UnfinishedJobError
 
 
-def corpus(count: int, **more: object) -> list[dict[str, object]]:
+def corpus(count, **more):
     return [{"docno": f"d{i}", "text": f"text of {i}", **more} for i in range(count)]
 
 
 class Encoder(pt.Transformer):
     """Makes vectors that depend on the batch, as floating point does; stops on request."""
 
-    def __init__(self, stop_at: int | None = None, shift: float = 0.0, formulas: bool = False) -> None:
+    def __init__(self, stop_at=None, shift=0.0, formulas=False):
         super().__init__()
         self.stop_at, self.shift, self.formulas = stop_at, shift, formulas
         self.batches: list[list[str]] = []
 
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+    def transform(self, inp):
         if self.stop_at is not None and len(self.batches) == self.stop_at:
             raise KeyboardInterrupt
         self.batches.append(inp["docno"].tolist())
@@ -37,7 +36,7 @@ class Encoder(pt.Transformer):
         return frame
 
 
-def run(indexer: DocumentIndexer, docs, encoder: Encoder, batch_size: int = 10) -> None:
+def run(indexer, docs, encoder, batch_size=10):
     pending = indexer.pending(docs, batch_size)
 
     def encoded():
@@ -48,7 +47,7 @@ def run(indexer: DocumentIndexer, docs, encoder: Encoder, batch_size: int = 10) 
 
 
 @pytest.mark.parametrize("kind", [MathAMRIndex, MathAMRFormulaIndex])
-@pytest.mark.parametrize(("stop_at", "rows"), [(1, 6), (6, 6), (3, 31), (4, 10_000)])
+@pytest.mark.parametrize(("stop_at", "rows"), [(6, 6), (3, 31), (4, 10_000)])
 @pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.errors.MathAMRWarning")
 def test_a_resumed_job_makes_the_same_batches_and_the_same_bytes(part_rows, tmp_path, kind, stop_at, rows):
     part_rows(rows, d=2)
@@ -62,7 +61,7 @@ def test_a_resumed_job_makes_the_same_batches_and_the_same_bytes(part_rows, tmp_
     last = Encoder(formulas=formulas)
     run(index.indexer(resume=True), docs, last)
     assert all(batch in whole.batches for batch in last.batches)
-    if rows == 6 and stop_at > 1:
+    if rows == 6:
         assert len(last.batches) < len(whole.batches)
     assert folder_bytes(index.path) == folder_bytes(plain.path)
     assert names(tmp_path) == ["plain", "x"]
@@ -139,15 +138,10 @@ def test_a_document_that_changed_since_is_refused_before_it_is_encoded(part_rows
     assert len(index) == 40
 
 
-OTHERS = [
-    {"model": "another"},
-    {"dtype": "float16"},
-    {"sources": {"graphs": "b"}},
-]
-
-
-@pytest.mark.parametrize("mode", ["create", "overwrite"])
-@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize(
+    ("mode", "other"),
+    [("create", {"model": "another"}), ("overwrite", {"dtype": "float16"}), ("create", {"sources": {"graphs": "b"}})],
+)
 def test_the_work_of_another_job_is_refused_or_discarded_and_never_taken(part_rows, tmp_path, mode, other):
     part_rows(12, d=2)
     docs, index = corpus(30), MathAMRIndex(tmp_path / "x")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pyterrier_mathamr.index import MathAMRIndex, QdrantIndex
+from pyterrier_mathamr.index.qdrant import upload
 
 httpx = pytest.importorskip("httpx", reason="needs the extra qdrant")
 qdrant_client = pytest.importorskip("qdrant_client", reason="needs the extra qdrant")
@@ -18,6 +19,11 @@ fake_server = importlib.import_module("tests.index.qdrant.fake_server")
 Client = qdrant_client.QdrantClient
 
 LENGTHS = [1, 4, 2, 7, 3] * 8
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upload, "BATCH_POINTS", 10)
 
 
 @pytest.fixture

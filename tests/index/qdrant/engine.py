@@ -7,8 +7,6 @@ around its engine: it spreads points over shards, joins their answers, and store
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -16,18 +14,22 @@ import pytest
 edge = pytest.importorskip("qdrant_edge", reason="needs qdrant-edge-py of the extra test")
 
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # shards sync each file: 0.4 s on a disk, 0.04 s here
+NUMBERS = 1 << 20  # the rows of a point have fewer
+
+
+class RefusedError(Exception):
+    """A request that the server refuses, by its status and reason."""
 
 
 class Shards:
-    """One collection of the body of the request that creates it.
+    """One collection of the body of the request that creates it, and the ``metadata`` that the user stores with it.
 
-    Attributes:
-        metadata: what the user stores with it.
+    A method without an underscore answers the request of its name: the body in, the result out.
     """
 
-    def __init__(self, body: dict[str, Any], indexing_threshold: int | None = None) -> None:
+    def __init__(self, body, indexing_threshold=None):
         self.params = {key: body.get(key) for key in ("vectors", "shard_number", "replication_factor")}
-        self.metadata: dict[str, Any] = body.get("metadata") or {}
+        self.metadata = body.get("metadata") or {}
         self.folder = tempfile.mkdtemp(prefix="mathamr-qdrant-", dir=MEMORY)
         int8 = body.get("quantization_config") and edge.ScalarQuantizationConfig(edge.ScalarType.Int8, always_ram=True)
         maxsim = edge.MultiVectorConfig(edge.MultiVectorComparator.MaxSim)
@@ -50,62 +52,71 @@ class Shards:
         paths = [os.path.join(self.folder, str(i)) for i in range(body.get("shard_number") or 1)]
         self.shards = [edge.EdgeShard.create(path, config) for path in paths]
 
-    def restart(self) -> None:
-        """Close every shard and open it again from its files, as a server that is started again does."""
-        for i, shard in enumerate(self.shards):
-            shard.close()
-            self.shards[i] = edge.EdgeShard.load(os.path.join(self.folder, str(i)))
-
-    def optimize(self) -> int:
+    def optimize(self):
         """Build the graphs that a server builds in the background; return the number of vectors in them."""
         for shard in self.shards:
             shard.optimize()
         return sum(shard.info().indexed_vectors_count for shard in self.shards)
 
-    def remove(self) -> None:
+    def remove(self):
         for shard in self.shards:
             shard.close()
         shutil.rmtree(self.folder)
 
-    def _of(self, point: str) -> Any:
-        return self.shards[UUID(point).int % len(self.shards)]
+    def update(self, body):
+        merged = {**self.metadata, **body["metadata"]}
+        self.metadata = {key: value for key, value in merged.items() if value is not None}
+        return True
 
-    def _update(self, operation: Any) -> None:
-        for shard in self.shards:
-            shard.update(operation)
+    def payload_index(self, body):
+        schema = getattr(edge.PayloadSchemaType, body["field_schema"].title())
+        return self._updated(edge.UpdateOperation.create_field_index(body["field_name"], schema))
 
-    def index_payload(self, field: str, schema: str) -> None:
-        self._update(edge.UpdateOperation.create_field_index(field, getattr(edge.PayloadSchemaType, schema.title())))
-
-    def upsert(self, points: Sequence[dict[str, Any]]) -> None:
-        made = [edge.Point(point["id"], point["vector"], point["payload"]) for point in points]
-        for shard in self.shards:
-            mine = [new for new, point in zip(made, points, strict=True) if self._of(point["id"]) is shard]
+    def upsert(self, body):
+        for point in body["points"]:
+            for rows in point["vector"].values():
+                if isinstance(rows[0], list) and sum(map(len, rows)) >= NUMBERS:
+                    raise RefusedError(422, f"Total size of all vectors must be less than {NUMBERS}")
+        made = [edge.Point(point["id"], point["vector"], point["payload"]) for point in body["points"]]
+        for number, shard in enumerate(self.shards):
+            numbers = [UUID(point["id"]).int % len(self.shards) for point in body["points"]]
+            mine = [point for point, own in zip(made, numbers, strict=True) if own == number]
             if mine:
                 shard.update(edge.UpdateOperation.upsert_points(mine))
+        return {"status": "completed"}
 
-    def delete(self, *, points: Sequence[str] = (), where: dict[str, Any] | None = None) -> None:
-        if where is None:
-            self._update(edge.UpdateOperation.delete_points(points))
-        else:
-            self._update(edge.UpdateOperation.delete_points_by_filter(_filter(where)))
+    def delete(self, body):
+        if "filter" in body:
+            return self._updated(edge.UpdateOperation.delete_points_by_filter(_filter(body["filter"])))
+        return self._updated(edge.UpdateOperation.delete_points(body["points"]))
 
-    def count(self, where: dict[str, Any] | None = None) -> int:
-        return sum(shard.count(edge.CountRequest(True, _filter(where))) for shard in self.shards)
+    def _updated(self, operation):
+        for shard in self.shards:
+            shard.update(operation)
+        return {"status": "completed"}
 
-    def retrieve(self, ids: Sequence[str], payload: Any, vector: Any) -> list[dict[str, Any]]:
-        found = [of for shard in self.shards for of in shard.retrieve(list(ids), payload, vector)]
-        return [_record(of) for of in found]
+    def count(self, body=None):
+        asked = edge.CountRequest(True, _filter((body or {}).get("filter")))
+        return {"count": sum(shard.count(asked) for shard in self.shards)}
 
-    def scroll(self, body: dict[str, Any]) -> tuple[list[dict[str, Any]], str | None]:
-        limit = body["limit"]
-        asked = edge.ScrollRequest(
-            body.get("offset"), limit + 1, _filter(body.get("filter")), body["with_payload"], body["with_vector"]
-        )
+    def retrieve(self, body):
+        asked = body["ids"], body["with_payload"], body["with_vector"]
+        return [_record(of) for shard in self.shards for of in shard.retrieve(*asked)]
+
+    def scroll(self, body):
+        limit, offset = body["limit"], body.get("offset")
+        wanted = _filter(body.get("filter")), body["with_payload"], body["with_vector"]
+        asked = edge.ScrollRequest(offset, limit + 1, *wanted)
         found = sorted((of for shard in self.shards for of in shard.scroll(asked)[0]), key=lambda of: of.id)
-        return [_record(of) for of in found[:limit]], str(found[limit].id) if len(found) > limit else None
+        return {
+            "points": [_record(of) for of in found[:limit]],
+            "next_page_offset": str(found[limit].id) if len(found) > limit else None,
+        }
 
-    def query(self, body: dict[str, Any]) -> list[dict[str, Any]]:
+    def query(self, body):
+        return [{"points": self._search(search)} for search in body["searches"]]
+
+    def _search(self, body):
         params = body.get("params") or {}
         quantized = edge.QuantizationSearchParams(**(params.get("quantization") or {}))
         asked = edge.QueryRequest(
@@ -119,11 +130,11 @@ class Shards:
         return [{"id": str(of.id), "version": of.version, "score": of.score} for of in best]
 
 
-def _record(of: Any) -> dict[str, Any]:
+def _record(of):
     return {"id": str(of.id), "payload": of.payload, "vector": of.vector}
 
 
-def _filter(body: dict[str, Any] | None) -> Any:
+def _filter(body):
     """Return the engine's filter of a request's: points by their ids, and fields by value or range."""
     if body is None:
         return None
@@ -131,7 +142,7 @@ def _filter(body: dict[str, Any] | None) -> Any:
     return edge.Filter(**kinds)
 
 
-def _condition(of: dict[str, Any]) -> Any:
+def _condition(of):
     if "key" not in of:
         return edge.HasIdCondition({UUID(name) for name in of["has_id"]}) if "has_id" in of else _filter(of)
     if of.get("range"):

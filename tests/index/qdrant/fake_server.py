@@ -8,24 +8,14 @@ import json
 import math
 import re
 import time
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 import httpx
 import numpy as np
 
-from tests.index.qdrant.engine import Shards
+from tests.index.qdrant.engine import RefusedError, Shards
 
-MOST_BYTES = 32 << 20
-"""The longest request that a server reads unless it is configured otherwise."""
-
-NUMBERS = 1 << 20
-"""The rows of a point have fewer numbers."""
-
-
-class RefusedError(Exception):
-    """A request that the server refuses, by its status and reason."""
+MOST_BYTES = 32 << 20  # the longest request that a server reads unless it is configured otherwise
 
 
 class FakeServer:
@@ -38,53 +28,46 @@ class FakeServer:
     Each host is a peer, and shows a change of metadata or of an alias only after its ``delays``, in seconds.
     """
 
-    def __init__(self) -> None:
-        self.collections: dict[str, Shards] = {}
-        self.aliases: dict[str, str] = {}
-        self.requests: list[tuple[str, Any]] = []
-        self.sizes: list[int] = []
-        self.fault: Callable[[str], Any] = lambda name: None
-        self.retry_after: str | None = None
-        self.key: str | None = None
-        self.indexing_threshold: int | None = None
-        self.waiting: list[tuple[str, str, Any]] = []
-        self.delays: dict[str, float] = {}
-        self.states: list[tuple[float, dict[str, str], dict[str, Any]]] = [(-math.inf, {}, {})]
+    def __init__(self):
+        self.collections = {}
+        self.aliases = {}
+        self.requests = []  # name and body
+        self.sizes = []
+        self.fault = lambda name: None
+        self.retry_after = self.key = self.indexing_threshold = None
+        self.waiting = []
+        self.delays = {}
+        self.states = [(-math.inf, {}, {})]  # time, aliases, parameters and metadata of collections
         self.peer = ""
 
-    def names(self) -> list[str]:
+    def names(self):
         return [name for name, _ in self.requests]
 
-    def sent_ids(self) -> list[str]:
+    def sent_ids(self):
         return [point["id"] for name, body in self.requests if name == "upsert" for point in body["points"]]
 
-    def restart(self) -> None:
-        for collection in self.collections.values():
-            collection.restart()
-
-    def stop(self) -> None:
+    def stop(self):
         for name in list(self.collections):
-            self.drop(name, None)
+            self.drop(name)
 
-    def commit(self) -> None:
+    def commit(self):
         """Carry out what was waiting for more peers, in order."""
-        for name, collection, body in self.waiting:
+        for request in self.waiting:
             with suppress(RefusedError):  # it was sent twice
-                getattr(self, name)(collection, body)
-            self.remember()
+                self.answer(*request)
         self.waiting.clear()
 
-    def settle(self) -> None:
+    def settle(self):
         """Let every peer show what is there now."""
         self.remember()
         self.states = [(-math.inf, *self.states[-1][1:])]
 
-    def remember(self) -> None:
+    def remember(self):
         """Keep the aliases and metadata as they are now, for the peers that show them later."""
         now = {name: (of.params, dict(of.metadata)) for name, of in self.collections.items()}
         self.states.append((time.monotonic(), dict(self.aliases), now))
 
-    def __call__(self, request: Any) -> Any:
+    def __call__(self, request):
         path, self.peer = request.url.path, request.url.host
         name, collection = next((name, found[1]) for name, rule in ROUTES.items() if (found := matched(rule, request)))
         body = json.loads(request.content, parse_constant=refused) if request.content else {}
@@ -104,9 +87,7 @@ class FakeServer:
         try:
             if len(request.content) > MOST_BYTES:
                 raise RefusedError(413, f"{len(request.content)} bytes are larger than allowed ({MOST_BYTES})")
-            result = {"status": "completed"} if kind == "swallowed" else getattr(self, name)(collection, body)
-            if name in ("alias", "create", "update", "drop"):
-                self.remember()
+            result = {"status": "completed"} if kind == "swallowed" else self.answer(name, collection, body)
         except RefusedError as error:
             return httpx.Response(error.args[0], text=error.args[1])
         except (ValueError, TypeError) as error:
@@ -116,58 +97,48 @@ class FakeServer:
         text = "{" if kind == "garbled" else json.dumps({"result": printed(result), "status": "ok", "time": 0.0})
         return httpx.Response(200, text=text)
 
-    def of(self, name: str) -> Shards:
+    def answer(self, name, collection, body):
+        if hasattr(self, name):
+            result = getattr(self, name)(collection, body)
+        else:
+            result = getattr(self.of(collection), name)(body)
+        if name in ("alias", "create", "update", "drop"):
+            self.remember()
+        return result
+
+    def of(self, name):
         """Return a collection by its name or alias."""
-        found = self.collections.get(self.aliases.get(name, name))
-        if found is None:
-            raise RefusedError(404, f"Not found: Collection `{name}` doesn't exist!")
-        return found
+        return known(self.collections, self.aliases.get(name, name))
 
-    def shown(self, name: str) -> tuple[Any, Any]:
-        """Return the parameters and metadata of a collection that the asked peer shows."""
-        if not (delay := self.delays.get(self.peer, 0.0)):
-            found = self.of(name)
-            return found.params, found.metadata
-        aliases, known = next((of, known) for at, of, known in reversed(self.states) if at <= time.monotonic() - delay)
-        if (name := aliases.get(name, name)) not in known:
-            raise RefusedError(404, f"Not found: Collection `{name}` doesn't exist!")
-        return known[name]
-
-    def get_collection(self, name: str, body: Any) -> Any:
-        params, metadata = self.shown(name)
-        hnsw = {"m": 16, "ef_construct": 100, "full_scan_threshold": 10000}
-        optimizer = {
-            "deleted_threshold": 0.2,
-            "vacuum_min_vector_number": 1000,
-            "default_segment_number": 0,
-            "flush_interval_sec": 5,
-        }
-        config = {"params": params, "hnsw_config": hnsw, "optimizer_config": optimizer}
+    def get_collection(self, name, body):
+        """Describe a collection as the asked peer shows it."""
+        if delay := self.delays.get(self.peer, 0.0):
+            then = time.monotonic() - delay
+            aliases, collections = next((aliases, of) for at, aliases, of in reversed(self.states) if at <= then)
+            params, metadata = known(collections, aliases.get(name, name))
+        else:
+            params, metadata = self.of(name).params, self.of(name).metadata
+        config = {"params": params, "hnsw_config": HNSW, "optimizer_config": OPTIMIZER, "metadata": metadata}
         stated = {"status": "green", "optimizer_status": "ok", "segments_count": 1, "payload_schema": {}}
-        return {**stated, "config": {**config, "metadata": metadata}}
+        return {**stated, "config": config}
 
-    def exists(self, name: str, body: Any) -> Any:
+    def exists(self, name, body):
         return {"exists": self.aliases.get(name, name) in self.collections}
 
-    def create(self, name: str, body: Any) -> Any:
+    def create(self, name, body):
         if name in self.collections or name in self.aliases:
             raise RefusedError(409, f"Wrong input: Collection `{name}` already exists!")
         self.collections[name] = Shards(body, self.indexing_threshold)
         return True
 
-    def update(self, name: str, body: Any) -> Any:
-        merged = {**self.of(name).metadata, **body["metadata"]}
-        self.of(name).metadata = {key: value for key, value in merged.items() if value is not None}
-        return True
-
-    def drop(self, name: str, body: Any) -> Any:
+    def drop(self, name, body=None):
         found = self.collections.pop(name, None)
         if found is not None:
             found.remove()
             self.aliases = {alias: of for alias, of in self.aliases.items() if of != name}
         return found is not None
 
-    def alias(self, name: str, body: Any) -> Any:
+    def alias(self, name, body):
         changed = dict(self.aliases)
         for action in body["actions"]:
             for kind, of in action.items():
@@ -181,36 +152,10 @@ class FakeServer:
         self.aliases = changed
         return True
 
-    def payload_index(self, name: str, body: Any) -> Any:
-        self.of(name).index_payload(body["field_name"], body["field_schema"])
-        return {"status": "completed"}
 
-    def upsert(self, name: str, body: Any) -> Any:
-        for point in body["points"]:
-            for rows in point["vector"].values():
-                if isinstance(rows[0], list) and sum(map(len, rows)) >= NUMBERS:
-                    raise RefusedError(422, f"Total size of all vectors must be less than {NUMBERS}")
-        self.of(name).upsert(body["points"])
-        return {"status": "completed"}
-
-    def retrieve(self, name: str, body: Any) -> Any:
-        return self.of(name).retrieve(body["ids"], body["with_payload"], body["with_vector"])
-
-    def scroll(self, name: str, body: Any) -> Any:
-        points, place = self.of(name).scroll(body)
-        return {"points": points, "next_page_offset": place}
-
-    def count(self, name: str, body: Any) -> Any:
-        return {"count": self.of(name).count(body.get("filter"))}
-
-    def delete(self, name: str, body: Any) -> Any:
-        self.of(name).delete(points=body.get("points", ()), where=body.get("filter"))
-        return {"status": "completed"}
-
-    def query(self, name: str, body: Any) -> Any:
-        return [{"points": self.of(name).query(search)} for search in body["searches"]]
-
-
+HNSW = {"m": 16, "ef_construct": 100, "full_scan_threshold": 10000}
+OPTIMIZER = {"deleted_threshold": 0.2, "vacuum_min_vector_number": 1000, "default_segment_number": 0}
+OPTIMIZER["flush_interval_sec"] = 5
 ROUTES = {
     "alias": ("POST", "/collections/(aliases)"),
     "get_collection": ("GET", "/collections/([^/]+)"),
@@ -228,16 +173,22 @@ ROUTES = {
 }
 
 
-def refused(name: str) -> None:
+def known(collections, name):
+    if name not in collections:
+        raise RefusedError(404, f"Not found: Collection `{name}` doesn't exist!")
+    return collections[name]
+
+
+def refused(name):
     raise AssertionError(f"{name} is not JSON, and a server refuses it")
 
 
-def matched(rule: tuple[str, str], request: Any) -> Any:
+def matched(rule, request):
     method, path = rule
     return request.method == method and re.fullmatch(path, request.url.path)
 
 
-def printed(value: Any) -> Any:
+def printed(value):
     """Return an answer with each number as a server prints it: float32, in the fewest digits that identify it."""
     if isinstance(value, float):
         return float(str(np.float32(value)))

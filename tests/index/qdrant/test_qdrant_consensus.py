@@ -13,7 +13,7 @@ from index_folders import docnos, docnos_of
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.index import QdrantError, QdrantFormulaIndex, QdrantIndex
-from pyterrier_mathamr.index.qdrant import collection, upload
+from pyterrier_mathamr.index.qdrant import collection
 from pyterrier_mathamr.index.qdrant import index as of_index
 from pyterrier_mathamr.store import DuplicateIdError, UnknownIdError, WriteError
 
@@ -23,13 +23,8 @@ LAST = {"create": "alias", "append": "update", "overwrite": "alias"}
 """The request that publishes a call."""
 
 
-@pytest.fixture(autouse=True)
-def small_batches(monkeypatch):
-    monkeypatch.setattr(upload, "BATCH_POINTS", 10)
-
-
 @pytest.fixture
-def index(server, remote, posts, mode) -> QdrantIndex:
+def index(server, remote, posts, mode):
     """An index of five documents, which every peer shows; none for the mode ``create``."""
     made = remote()
     if mode != "create":
@@ -84,10 +79,10 @@ def test_a_server_that_stays_behind_is_named_and_then_believed(server, remote, p
     index = remote(timeout=1).index(posts[:5])
     index.indexer("append").index(posts[5:10])
     if fault == "no collection":
-        server.drop("some--a", None)
+        server.drop("some--a")
         assert not index.built()
     else:
-        server.update("some--a", {"metadata": {"build": 1}})
+        server.collections["some--a"].metadata["build"] = 1
         with pytest.raises(QdrantError, match="earlier state than before"):
             index.snapshot()
         assert docnos(index) == docnos_of(posts[:5])
@@ -126,7 +121,7 @@ def test_a_snapshot_finds_no_points_of_calls_that_end_after_it_was_opened(remote
     assert len(snapshot) == len(list(snapshot.entries())) == 5
 
 
-def publish_late(server, index, posts, mode, **options) -> None:
+def publish_late(server, index, posts, mode, **options):
     """Upload while too few peers run for the last step, which happens when they are back."""
     passed = iter(["the first update of an addition"] if mode == "append" else [])
     server.fault = lambda name: "waiting" if name == LAST[mode] and not next(passed, None) else None

@@ -25,15 +25,16 @@ def test_every_strategy_gives_the_rankings_and_scores_of_an_index_in_a_folder(so
             same(getattr(some, name)(num_results=k)(frame), getattr(judge_index, name)(num_results=k)(frame))
         same(some.doc_vn(candidates=k)(frame), judge_index.doc_vn(candidates=k)(frame))
     same(some.colbert(normalise=True)(frame), judge_index.colbert(normalise=True)(frame))
-
-
-def test_weights_of_rows_and_of_the_document_s_vector_count_as_in_a_folder(some, posts, judge_index, topics):
-    frame = topics([3, 2, 2]).assign(query_document_weight=[-2.0, 0.5, 3.0])
-    frame["query_weights"] = [[1.0, 0.0, 2.5], [0.2, 0.7], [0.0, 0.0]]
-    some.index(posts)
+    weighted = topics([3, 2, 2]).assign(query_document_weight=[-2.0, 0.5, 3.0])
+    weighted["query_weights"] = [[1.0, 0.0, 2.5], [0.2, 0.7], [0.0, 0.0]]
     for k in (5, 1000):
-        same(some.colbert(num_results=k)(frame), judge_index.colbert(num_results=k)(frame))
-        same(some.doc_vn(7, num_results=k)(frame), judge_index.doc_vn(7, num_results=k)(frame))
+        same(some.colbert(num_results=k)(weighted), judge_index.colbert(num_results=k)(weighted))
+        same(some.doc_vn(7, num_results=k)(weighted), judge_index.doc_vn(7, num_results=k)(weighted))
+    for found in (some.colbert(exact=False, hnsw_ef=64)(frame), some.doc_vn(exact=False)(frame)):
+        merged = found.merge(judge_index.colbert()(frame), on=["qid", "docno"])
+        assert len(merged) == len(found) > 10
+        assert merged["score_x"].equals(merged["score_y"])
+    assert len(some.single_vector(exact=False)(frame)) > 10
 
 
 def test_subsets_and_conditions_on_kept_columns_are_searched_exactly_as_in_a_folder(some, posts, tmp_path, topics):
@@ -53,17 +54,6 @@ def test_subsets_and_conditions_on_kept_columns_are_searched_exactly_as_in_a_fol
         same(some.scorer(where=where)(ranked), judge_index.scorer(where=where)(ranked))
     kept = {row["docno"]: (row["year"], row["tags"]) for row in some.get_corpus_iter()}
     assert kept == {post["docno"]: (post["year"], post["tags"]) for post in posts}
-
-
-def test_approximate_search_gives_exact_scores_to_what_it_finds(some, posts, judge_index, topics):
-    frame = topics([3, 2])
-    some.index(posts)
-    true = judge_index.colbert()(frame)
-    for found in (some.colbert(exact=False, hnsw_ef=64)(frame), some.doc_vn(exact=False)(frame)):
-        merged = found.merge(true, on=["qid", "docno"])
-        assert len(merged) == len(found) > 10
-        assert merged["score_x"].equals(merged["score_y"])
-    assert len(some.single_vector(exact=False)(frame)) > 10
 
 
 def test_scorer_loader_explanation_and_corpus_equal_a_folder_s(some, posts, judge_index, topics):
@@ -120,19 +110,15 @@ def test_a_list_is_made_longer_until_the_ties_that_it_cuts_are_all_seen(server, 
     assert found["score"].tolist() == judge_index.colbert(num_results=2)(frame)["score"].tolist()
 
 
-def test_exact_and_approximate_search_are_asked_for_as_such(server, remote, posts, topics):
-    index = remote().index(posts)
-    index.colbert()(topics([2]))
-    index.colbert(exact=False, hnsw_ef=77)(topics([2]))
+def test_exact_and_approximate_search_are_asked_for_as_such_and_negative_weights_refused(server, remote, posts, topics):
+    index, frame = remote().index(posts), topics([2, 2])
+    index.colbert()(frame)
+    index.colbert(exact=False, hnsw_ef=77)(frame)
     exact, graph = (body["searches"][0]["params"] for name, body in server.requests if name == "query")
     assert (exact["exact"], exact["quantization"]["ignore"]) == (True, True)
     assert (graph["exact"], graph["hnsw_ef"]) == (False, 77)
-
-
-def test_a_negative_weight_of_a_row_is_refused_naming_the_query(remote, posts, topics):
-    frame = topics([2, 2]).assign(query_weights=[[1.0, 0.0], [1.0, -0.1]])
     with pytest.raises(MathAMRIndexError, match=r"query 'q1': .* negative weight"):
-        remote().index(posts).colbert()(frame)
+        index.colbert()(frame.assign(query_weights=[[1.0, 0.0], [1.0, -0.1]]))
 
 
 def test_formulas_are_ranked_as_in_a_folder(remote, server, tmp_path):

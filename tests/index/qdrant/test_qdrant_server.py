@@ -6,15 +6,14 @@
 import signal
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from index_folders import docnos, docnos_of
+from waiting import until
 
 from pyterrier_mathamr.index import (
     CollectionOptions,
@@ -32,17 +31,13 @@ same = pd.testing.assert_frame_equal
 FOUR = CollectionOptions(shard_number=4)
 
 
-class Place(NamedTuple):
-    """A server: indexes on it by their names, written through one peer and read through another."""
-
-    writer: Callable[..., Any]
-    reader: Callable[..., Any]
-
-
 @pytest.fixture(params=["engine", "real server"])
-def place(request: Any) -> Iterator[Place]:
-    """A server of the embedded engine, or a real one, with what the test makes there removed at its end."""
-    made: dict[str, Any] = {}
+def place(request):
+    """Makes indexes by their names on the embedded engine or a real server, written to one peer and read from another.
+
+    What the test makes there is removed at its end.
+    """
+    made = {}
     if request.param == "engine":
         request.getfixturevalue("server")
         urls = ["https://peer-1.test:6333", "https://peer-2.test:6333"]
@@ -50,25 +45,14 @@ def place(request: Any) -> Iterator[Place]:
         urls = request.getfixturevalue("peers")
     prefix = f"mathamr-test-{uuid.uuid4().hex[:8]}-"
 
-    def writer(name: str, kind: type = QdrantIndex) -> Any:
+    def writer(name, kind=QdrantIndex):
         made[name] = kind(urls[0], prefix + name)
         return made[name]
 
-    def reader(name: str, kind: type = QdrantIndex) -> Any:
-        return kind(urls[-1], prefix + name)
-
-    yield Place(writer, reader)
+    yield SimpleNamespace(writer=writer, reader=lambda name: QdrantIndex(urls[-1], prefix + name))
     for index in made.values():
         for slot in ("--a", "--b"):
             index.collection.drop(index.name + slot)
-
-
-def until(true: Callable[[], bool], seconds: float = 60) -> None:
-    """Wait for what one peer has changed to be known to another."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_a_collection_is_created_added_to_replaced_deleted_from_and_merged(place, posts, topics, judge_index):
@@ -102,7 +86,7 @@ def test_four_shards_on_two_peers_hold_and_find_what_one_folder_does(place, post
     index, read = place.writer("shards"), place.reader("shards")
     index.indexer(options=FOUR).index(posts[:40])
     index.indexer("append").index(posts[40:])
-    until(lambda: read.built() and len(read) == len(posts))
+    assert until(lambda: read.built() and len(read) == len(posts))
     assert docnos(read) == docnos_of(posts)
     for k in (5, 1000):
         for strategy in ("colbert", "single_vector", "doc_vn"):
@@ -110,7 +94,7 @@ def test_four_shards_on_two_peers_hold_and_find_what_one_folder_does(place, post
     index.indexer("overwrite", options=FOUR).index(posts[20:])
     index.delete(["tie03"])
     left = [post for post in posts[20:] if post["docno"] != "tie03"]
-    until(lambda: len(read) == len(left))
+    assert until(lambda: len(read) == len(left))
     assert docnos(read) == docnos_of(left)
 
 
@@ -124,18 +108,14 @@ def test_formulas_are_stored_on_shards_as_well(place, documents):
 
 
 @pytest.mark.parametrize("place", ["real server"], indirect=True)
-def test_as_many_numbers_are_stored_as_a_server_accepts_and_not_one_row_more(place, documents):
+def test_as_many_numbers_are_stored_as_a_server_accepts_and_not_one_more(place, documents, monkeypatch):
     index, most = place.writer("large"), upload.MOST_NUMBERS // 256
     index.index(documents([most, 1], d=256))
     assert [len(row["doc_embs"]) for row in index.get_corpus_iter() if row["docno"] == "d0"] == [most]
     with pytest.raises(EmbeddingError, match=f"{most + 1} rows, and Qdrant accepts at most {most}"):
         index.indexer("append").index(documents([most + 1], d=256, name="e"))
-
-
-@pytest.mark.parametrize("place", ["real server"], indirect=True)
-def test_a_server_accepts_not_one_number_more(place, documents, monkeypatch):
-    index = place.writer("too-large")
     monkeypatch.setattr(upload, "MOST_NUMBERS", 1 << 20)
+    index = place.writer("too-large")
     with pytest.raises(QdrantError, match="while storing points") as caught:
         index.index(documents([1 << 12], d=256))
     assert caught.value.status in (400, 422)

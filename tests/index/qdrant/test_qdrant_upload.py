@@ -12,37 +12,22 @@ from pyterrier_mathamr.index import (
     ModelMismatchError,
     QdrantError,
     QdrantFormulaIndex,
+    QdrantIndex,
 )
 from pyterrier_mathamr.index.qdrant import upload
 from pyterrier_mathamr.index.qdrant.index import QdrantDocumentIndexer
 from pyterrier_mathamr.store import DuplicateIdError, WriteError
 
 KINDS = ("unreachable", "slow", "lost", "late", "garbled", 429, 500, 503, 504, 408)
-FAULTS = [("upsert", kind) for kind in KINDS]
-FAULTS += [(name, "lost") for name in ("create", "payload_index", "update", "alias", "count")]
 
 
-@pytest.fixture(autouse=True)
-def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upload, "BATCH_POINTS", 10)
-
-
-def once(name: str, kind, nth: int = 1):
-    """A fault of the nth request of a name, and of no other."""
-    seen = [0]
-
-    def fault(of: str):
-        seen[0] += of == name
-        return kind if of == name and seen[0] == nth else None
-
-    return fault
-
-
-@pytest.mark.parametrize(("name", "kind"), FAULTS)
-def test_a_request_that_fails_once_is_sent_again_and_nothing_is_lost_or_there_twice(server, remote, posts, kind, name):
-    posts = posts[:25]
-    server.fault = once(name, kind, nth=2 if name == "upsert" else 1)
+def test_a_request_that_fails_once_is_sent_again_and_nothing_is_lost_or_there_twice(server, remote, posts, monkeypatch):
+    monkeypatch.setattr(upload, "BATCH_POINTS", 5)
+    left = {name: ["lost"] for name in ("create", "payload_index", "update", "alias", "count")}
+    left["upsert"] = [fault for kind in KINDS for fault in (kind, None)]
+    server.fault = lambda name: left[name].pop(0) if left.get(name) else None
     index = remote().index(posts)
+    assert not any(left.values())
     assert docnos(index) == docnos_of(posts)
     assert len(index) == len(posts)
     assert index.snapshot().meta.pending == 0
@@ -54,13 +39,8 @@ def test_an_upload_that_is_given_up_leaves_what_stood_and_goes_on_where_it_was(s
     frame = topics([2])
     before = index.colbert()(frame)
     sent = len(server.sent_ids())
-    stopped = [0]
-
-    def fault(name):
-        stopped[0] += name == "upsert"
-        return kind if name == "upsert" and stopped[0] > 3 else None
-
-    server.fault = fault
+    passing = iter([None] * 3)
+    server.fault = lambda name: next(passing, kind) if name == "upsert" else None
     indexer = index.indexer("overwrite", resume=True)
     with pytest.raises(QdrantError, match="resume=True"):
         indexer.index(indexer.pending(posts, 10))
@@ -88,7 +68,7 @@ def test_without_resume_a_failed_upload_removes_its_points(server, remote, posts
     with pytest.raises(EmbeddingError, match="bad"):
         index.indexer("append").index(bad)
     assert docnos(index) == docnos_of(posts[30:])
-    assert server.collections["some--a"].count() == len(posts) - 30
+    assert server.collections["some--a"].count() == {"count": len(posts) - 30}
 
 
 def test_readers_see_an_addition_only_when_it_is_whole(server, remote, posts, topics):
@@ -109,24 +89,6 @@ def test_readers_see_an_addition_only_when_it_is_whole(server, remote, posts, to
         assert held == docnos_of(posts[:20])
     assert docnos(index) == docnos_of(posts[:20] + posts[20::8])
     assert len(index.colbert()(frame)) == len(index)
-
-
-def test_an_addition_that_was_killed_is_resumed_and_never_seen_in_part(server, remote, posts):
-    def killed():
-        yield from posts[20:45]
-        raise KeyboardInterrupt
-
-    index = remote().index(posts[:20])
-    with pytest.raises(KeyboardInterrupt):
-        index.indexer("append", resume=True).index(killed())
-    assert len(index) == 20
-    assert server.collections["some--a"].count() == 40
-    with pytest.raises(Exception, match="'d25'"):
-        index.scorer()(pd.DataFrame({"qid": ["q"], "docno": ["d25"]}).assign(query_embs=[posts[0]["doc_embs"]]))
-    sent = len(server.sent_ids())
-    index.indexer("append", resume=True).index(posts[20:])
-    assert len(server.sent_ids()) - sent == len(posts) - 40
-    assert docnos(index) == docnos_of(posts)
 
 
 def test_a_docno_that_comes_twice_is_refused_in_one_stream_and_across_additions(server, remote, posts):
@@ -150,6 +112,12 @@ def test_of_a_formula_in_two_posts_the_first_place_counts_and_the_other_is_named
         index.indexer("append").index([{**posts[6], "formula_ids": ["f4", "f2"]}])
     held = {row["docno"]: row["post_id"] for row in index.get_corpus_iter()}
     assert held == {"f1": "d1", "f2": "d1", "f3": "d3", "f4": "d6"}
+
+
+def test_docnos_of_any_length_and_writing_are_kept(remote, posts):
+    odd = ["π/4 ", "x" * 1000, "0", "🦊", " 7"]
+    index = remote().index({**post, "docno": docno} for post, docno in zip(posts, odd, strict=False))
+    assert docnos(index) == sorted(odd)
 
 
 def test_modes_do_what_they_do_in_a_folder(server, remote, posts, topics):
@@ -176,32 +144,24 @@ def test_modes_do_what_they_do_in_a_folder(server, remote, posts, topics):
         index.delete(["x"])
 
 
-@pytest.mark.parametrize(
-    ("docno", "rows", "reason"),
-    [
+def test_vectors_that_qdrant_cannot_hold_are_refused_by_docno(server, remote, monkeypatch):
+    monkeypatch.setattr(upload, "MOST_NUMBERS", 1007)
+    for docno, rows, reason in (
         ("a\ud800", np.eye(8), "valid Unicode"),
         ("long", np.tile(np.eye(8), (20, 1)), "160 rows, and Qdrant accepts at most 125"),
         ("zero", np.zeros((1, 8)), "no direction"),
         ("empty", np.zeros((0, 8)), "empty"),
-    ],
-)
-def test_vectors_that_qdrant_cannot_hold_are_refused_by_docno(server, remote, monkeypatch, docno, rows, reason):
-    monkeypatch.setattr(upload, "MOST_NUMBERS", 1007)
-    with pytest.raises(EmbeddingError, match=reason) as caught:
-        remote().index([{"docno": docno, "doc_embs": rows.astype(np.float32)}])
-    assert caught.value.docno == docno
+    ):
+        with pytest.raises(EmbeddingError, match=reason) as caught:
+            remote().index([{"docno": docno, "doc_embs": rows.astype(np.float32)}])
+        assert caught.value.docno == docno
     assert not server.sent_ids()
-
-
-def test_docnos_of_any_length_and_writing_are_kept(remote, posts):
-    odd = ["π/4 ", "x" * 1000, "0", "🦊", " 7"]
-    index = remote().index({**post, "docno": docno} for post, docno in zip(posts, odd, strict=False))
-    assert docnos(index) == sorted(odd)
 
 
 def test_points_that_a_server_loses_are_noticed_before_the_collection_is_visible(server, remote, posts):
     index = remote().index(posts[:5])
-    server.fault = once("upsert", "swallowed", nth=2)
+    kinds = iter([None, "swallowed"])
+    server.fault = lambda name: next(kinds, None) if name == "upsert" else None
     with pytest.raises(QdrantError, match="60 points of 70"):
         index.indexer("overwrite").index(posts)
     assert docnos(index) == docnos_of(posts[:5])
@@ -217,15 +177,16 @@ def test_a_longer_row_is_taken_note_of_before_it_is_stored(server, remote, posts
     pd.testing.assert_frame_equal(index.colbert(num_results=5)(frame), judge.colbert(num_results=5)(frame))
 
 
-@pytest.mark.parametrize("kind", ["slow", "late", 504])
-def test_a_server_that_never_answers_in_time_is_a_timeout(server, remote, posts, kind):
-    server.fault = lambda name: kind if name == "upsert" else None
-    with pytest.raises(QdrantError, match=r"while storing points.*timeout"):
-        remote().index(posts)
-    assert server.names().count("upsert") == 4
-
-
-def test_a_request_that_is_refused_is_not_sent_again(server, remote, posts):
+def test_a_server_that_never_answers_in_time_is_a_timeout_and_a_request_that_is_refused_is_not_sent_again(
+    server, remote, posts
+):
+    for kind in ("slow", "late", 504):
+        server.requests.clear()
+        server.fault = lambda name, kind=kind: kind if name == "upsert" else None
+        with pytest.raises(QdrantError, match=r"while storing points.*timeout"):
+            remote().index(posts)
+        assert server.names().count("upsert") == 4
+    server.requests.clear()
     server.fault = lambda name: 422 if name == "create" else None
     with pytest.raises(QdrantError, match=r"creating the collection.*422.*a fault") as caught:
         remote().index(posts)
@@ -247,7 +208,7 @@ def test_an_old_collection_that_cannot_be_dropped_is_reported_and_the_new_one_is
 def test_a_collection_that_vanishes_in_the_middle_is_named(server, remote, posts, topics):
     index = remote().index(posts)
     snapshot = index.snapshot()
-    server.drop("some--a", None)
+    server.drop("some--a")
     with pytest.raises(QdrantError, match="no such collection while reading points"):
         snapshot.find(["d1"])
 
@@ -255,3 +216,49 @@ def test_a_collection_that_vanishes_in_the_middle_is_named(server, remote, posts
 def test_the_number_format_of_a_folder_is_refused_for_a_collection(remote):
     with pytest.raises(TypeError, match="dtype"):
         QdrantDocumentIndexer(remote(), dtype="float16")
+
+
+def local(folder, name, posts, **options):
+    index = QdrantIndex(folder, name)
+    index.indexer(**options).index(posts)
+    return index
+
+
+def test_a_merged_collection_finds_what_one_finds_that_was_filled_at_once(tmp_path, posts, judge_index, topics):
+    parts = [
+        local(tmp_path / "one", "a", posts[:30], model="mini@1"),
+        local(tmp_path / "one", "b", posts[30:31], model="mini@1"),
+        local(tmp_path / "two", "c", posts[31:], model="mini@1"),
+    ]
+    merged = QdrantIndex.merge(tmp_path / "one", "all", *parts)
+    assert (len(merged), merged.model) == (len(posts), "mini@1")
+    frame = topics([3, 1, 6])
+    for strategy in ("colbert", "single_vector"):
+        expected = getattr(judge_index, strategy)(num_results=20)(frame)
+        pd.testing.assert_frame_equal(getattr(merged, strategy)(num_results=20)(frame), expected, check_exact=True)
+    found = {doc["docno"]: doc for doc in merged.get_corpus_iter()}
+    for post in posts:
+        np.testing.assert_array_equal(found[post["docno"]]["doc_embs"], post["doc_embs"])
+        assert found[post["docno"]].get("formula_ids") == post.get("formula_ids")
+    assert [len(part) for part in parts] == [30, 1, len(posts) - 31]
+
+
+def test_a_failed_merge_leaves_no_local(tmp_path, posts, documents):
+    one = local(tmp_path / "q", "a", posts[:3], model="mini@1")
+    two = local(tmp_path / "q", "b", posts[2:5])
+    refused = [
+        (DuplicateIdError, two),
+        (ModelMismatchError, local(tmp_path / "q", "c", posts[5:6], model="large@2")),
+        (EmbeddingError, local(tmp_path / "q", "d", documents([2], d=3, name="narrow"))),
+        (QdrantError, QdrantFormulaIndex(tmp_path / "q", "e")),
+        (QdrantError, MathAMRIndex(tmp_path / "folder").index(posts[6:8])),
+        (QdrantError, QdrantIndex(tmp_path / "q", "nothing")),
+    ]
+    for error, other in refused:
+        with pytest.raises(error):
+            QdrantIndex.merge(tmp_path / "q", "new", one, other)
+        assert not QdrantIndex(tmp_path / "q", "new").built()
+    with pytest.raises(WriteError, match="already"):
+        QdrantIndex.merge(tmp_path / "q", "b", one)
+    assert len(QdrantIndex.merge(tmp_path / "q", "none")) == 0
+    assert len(QdrantIndex.merge(tmp_path / "q", "new", one)) == 3

@@ -1,8 +1,6 @@
 """Corpus graphs and adaptive retrieval, compared with the plainest loops, and with pyterrier_adaptive where it is."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,46 +10,44 @@ import pytest
 
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr import Processes
-from pyterrier_mathamr.index import MathAMRIndex, QdrantIndex, ShardedIndex, adaptive
+from pyterrier_mathamr.index import MathAMRIndex, adaptive
 from pyterrier_mathamr.store import DamagedError, NotBuiltError, OtherArtifactError, UnknownIdError
 
 LENGTHS = [1, 3, 2, 5, 1, 4, 3, 2] * 9
 
 
 @pytest.fixture(scope="module")
-def posts(documents: Callable[..., Any]) -> list[dict[str, Any]]:
+def posts(documents):
     made: list[dict[str, Any]] = documents(LENGTHS)
     return made + [{**made[3], "docno": f"é{i}"} for i in range(8)]
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory, posts: list[dict[str, Any]]) -> MathAMRIndex:
+def index(tmp_path_factory, posts):
     return MathAMRIndex(tmp_path_factory.mktemp("adaptive") / "some.mathamr").index(posts)
 
 
 @pytest.fixture(scope="module")
-def graph(index: MathAMRIndex) -> mathamr.CorpusGraph:
+def graph(index):
     return index.corpus_graph(5)
 
 
-def one_way(query: np.ndarray, rows: np.ndarray) -> float:
+def one_way(query, rows):
     return sum(max(float(q.astype(float) @ row.astype(float)) for row in rows) for q in query) / len(query)
 
 
-def nearest(post: dict[str, Any], posts: list[dict[str, Any]], k: int) -> list[tuple[str, float]]:
+def nearest(post, posts, k):
     a = post["doc_embs"]
     others = [(of["docno"], of["doc_embs"]) for of in posts if of["docno"] != post["docno"]]
     scores = [(docno, float(np.float32((one_way(a, b) + one_way(b, a)) / 2))) for docno, b in others]
     return sorted(scores, key=lambda found: (-found[1], found[0]))[:k]
 
 
-def files(graph: mathamr.CorpusGraph) -> dict[str, bytes]:
+def files(graph):
     return {path.name: path.read_bytes() for path in graph.path.iterdir() if path.name != "pt_meta.json"}
 
 
-def test_a_graph_has_the_nearest_documents_by_symmetric_maxsim_ties_by_docno(
-    graph: mathamr.CorpusGraph, posts: list[dict[str, Any]]
-) -> None:
+def test_a_graph_has_the_nearest_documents_by_symmetric_maxsim_ties_by_docno(graph, posts):
     assert graph.docnos == [post["docno"] for post in posts]
     assert (len(graph), graph.k) == (len(posts), 5)
     for number, post in enumerate(posts):
@@ -61,9 +57,7 @@ def test_a_graph_has_the_nearest_documents_by_symmetric_maxsim_ties_by_docno(
     assert graph.neighbors("nowhere") == []
 
 
-def test_candidates_are_the_nearest_by_document_vectors(
-    index: MathAMRIndex, posts: list[dict[str, Any]], tmp_path: Path
-) -> None:
+def test_candidates_are_the_nearest_by_document_vectors(index, posts, tmp_path):
     found = index.corpus_graph(3, tmp_path / "graph", candidates=6)
     for post in posts[:20]:
         last = [{**of, "doc_embs": of["doc_embs"][-1:]} for of in posts]
@@ -73,30 +67,27 @@ def test_candidates_are_the_nearest_by_document_vectors(
         assert found.neighbors(post["docno"]) == [docno for docno, _ in true]
 
 
-@pytest.mark.parametrize("where", ["processes", "parts", "qdrant"])
-def test_the_graph_is_the_same_on_workers_of_parts_and_in_qdrant(
-    where: str,
-    index: MathAMRIndex,
-    graph: mathamr.CorpusGraph,
-    posts: list[dict[str, Any]],
-    elsewhere: Callable[..., Any],
-    tmp_path: Path,
-) -> None:
-    if where == "processes":
-        assert files(index.corpus_graph(5, tmp_path / "graph", executor=Processes(2))) == files(graph)
-        return
+@pytest.mark.parametrize("where", ["parts", "qdrant"])
+def test_graphs_and_adaptive_retrieval_are_the_same_in_parts_and_in_qdrant(
+    where, index, graph, posts, elsewhere, first, tmp_path
+):
     other = elsewhere(where, posts)
     made = other.corpus_graph(5, tmp_path / "graph")
     assert all(made.neighbors(post["docno"]) == graph.neighbors(post["docno"]) for post in posts)
+    for options in ({"budget": 30}, {"budget": 25, "batch_size": 1}):
+        pd.testing.assert_frame_equal(other.gar(graph, **options)(first), index.gar(graph, **options)(first))
+    pd.testing.assert_frame_equal(other.ladr(graph, depth=4)(first), index.ladr(graph, depth=4)(first))
 
 
-def test_an_interrupted_build_is_resumed_and_a_finished_graph_is_returned(
-    index: MathAMRIndex, graph: mathamr.CorpusGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_graph_is_the_same_on_workers(index, graph, tmp_path):
+    assert files(index.corpus_graph(5, tmp_path / "graph", executor=Processes(2))) == files(graph)
+
+
+def test_an_interrupted_build_is_resumed_and_a_finished_graph_is_returned(index, graph, tmp_path, monkeypatch):
     monkeypatch.setattr(adaptive, "BLOCK", 16)
     work, blocks = adaptive.Neighbors.__call__, []
 
-    def breaking(self: Any, block: Any) -> Any:
+    def breaking(self, block):
         if len(blocks) == 3:
             raise KeyboardInterrupt
         blocks.append(block)
@@ -116,7 +107,7 @@ def test_an_interrupted_build_is_resumed_and_a_finished_graph_is_returned(
     assert index.corpus_graph(5, tmp_path / "graph") == made
 
 
-def test_a_graph_of_another_state_or_kind_is_refused(posts: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_a_graph_of_another_state_or_kind_is_refused(posts, tmp_path):
     index = MathAMRIndex(tmp_path / "some.mathamr").index(posts[:9])
     graph = index.corpus_graph(2)
     assert graph.path == (tmp_path / "some.k2.graph").absolute()
@@ -134,9 +125,7 @@ def test_a_graph_of_another_state_or_kind_is_refused(posts: list[dict[str, Any]]
         mathamr.CorpusGraph(graph.path).neighbors("d1")
 
 
-def test_a_document_with_fewer_neighbors_repeats_itself_and_one_document_has_no_graph(
-    posts: list[dict[str, Any]], tmp_path: Path
-) -> None:
+def test_a_document_with_fewer_neighbors_repeats_itself_and_one_document_has_no_graph(posts, tmp_path):
     index = MathAMRIndex(tmp_path / "some.mathamr").index(posts[:3])
     graph = index.corpus_graph(4)
     assert graph.edges[0].tolist()[2:] == [0, 0]
@@ -145,7 +134,7 @@ def test_a_document_with_fewer_neighbors_repeats_itself_and_one_document_has_no_
         MathAMRIndex(tmp_path / "one.mathamr").index(posts[:1]).corpus_graph(4)
 
 
-def test_pyterrier_adaptive_reads_a_graph(graph: mathamr.CorpusGraph, posts: list[dict[str, Any]]) -> None:
+def test_pyterrier_adaptive_reads_a_graph(graph, posts):
     meta = json.loads((graph.path / "pt_meta.json").read_text("utf-8"))
     assert {"type": "corpus_graph", "format": "np_topk", "doc_count": len(posts), "k": 5}.items() <= meta.items()
     pytest.importorskip("pyterrier_adaptive", reason="pip install pyterrier-adaptive")
@@ -154,15 +143,15 @@ def test_pyterrier_adaptive_reads_a_graph(graph: mathamr.CorpusGraph, posts: lis
         assert list(theirs.neighbours(post["docno"])) == graph.neighbors(post["docno"])
 
 
-def scores_of(query: np.ndarray, posts: list[dict[str, Any]]) -> dict[str, float]:
+def scores_of(query, posts):
     return {post["docno"]: float(np.float32(one_way(query, post["doc_embs"]) * len(query))) for post in posts}
 
 
-def best(scores: dict[str, float], count: int | None = None) -> list[str]:
+def best(scores, count=None):
     return sorted(scores, key=lambda docno: (-scores[docno], docno))[:count]
 
 
-def plain_gar(ranking: list[str], true: dict[str, float], graph: Any, budget: int, turn: int) -> list[str]:
+def plain_gar(ranking, true, graph, budget, turn):
     """Algorithm 1 of MacAvaney et al. (2022), with sets."""
     scored: dict[str, float] = {}
     source: dict[str, float] = {}
@@ -182,7 +171,7 @@ def plain_gar(ranking: list[str], true: dict[str, float], graph: Any, budget: in
 
 
 @pytest.fixture
-def first(topics: Callable[..., pd.DataFrame], posts: list[dict[str, Any]]) -> pd.DataFrame:
+def first(topics, posts):
     """A first stage that returns 20 documents by chance."""
     asked, rng = topics([2, 4, 1]), np.random.default_rng(5)
     rows = [
@@ -194,9 +183,7 @@ def first(topics: Callable[..., pd.DataFrame], posts: list[dict[str, Any]]) -> p
 
 
 @pytest.mark.parametrize(("budget", "turn"), [(1, 16), (17, 4), (40, 16), (1000, 3)])
-def test_gar_takes_turns_between_the_ranking_and_the_frontier(
-    budget: int, turn: int, index: MathAMRIndex, graph: Any, posts: list[dict[str, Any]], first: pd.DataFrame
-) -> None:
+def test_gar_takes_turns_between_the_ranking_and_the_frontier(budget, turn, index, graph, posts, first):
     found = index.gar(graph, budget=budget, turn=turn)(first)
     for qid, rows in first.groupby("qid"):
         true = scores_of(rows["query_embs"].iloc[0], posts)
@@ -209,8 +196,8 @@ def test_gar_takes_turns_between_the_ranking_and_the_frontier(
 
 @pytest.mark.parametrize("depth", [None, 1, 6])
 def test_ladr_scores_the_neighbors_of_the_ranking_or_of_the_best_until_there_are_no_new_ones(
-    depth: int | None, index: MathAMRIndex, graph: Any, posts: list[dict[str, Any]], first: pd.DataFrame
-) -> None:
+    depth, index, graph, posts, first
+):
     found = index.ladr(graph, depth=depth, num_results=30)(first)
     for qid, rows in first.groupby("qid"):
         true, scored = scores_of(rows["query_embs"].iloc[0], posts), set(rows["docno"])
@@ -222,29 +209,9 @@ def test_ladr_scores_the_neighbors_of_the_ranking_or_of_the_best_until_there_are
         assert found[found["qid"] == qid]["docno"].tolist() == best({docno: true[docno] for docno in scored}, 30)
 
 
-@pytest.mark.parametrize("where", ["parts", "qdrant"])
-def test_adaptive_retrieval_is_the_same_in_parts_and_in_qdrant(
-    where: str, index: MathAMRIndex, graph: Any, posts: list[dict[str, Any]], first: pd.DataFrame, tmp_path: Path
-) -> None:
-    if where == "parts":
-        for part in range(2):
-            MathAMRIndex(tmp_path / f"{part}").index(posts[part::2])
-        other: Any = ShardedIndex([tmp_path / "0", tmp_path / "1"], Processes(1))
-    else:
-        pytest.importorskip("qdrant_client", reason="needs the extra qdrant")
-        other = QdrantIndex(tmp_path / "qdrant", "some").index(posts)
-    for options in ({"budget": 30}, {"budget": 25, "batch_size": 1}):
-        pd.testing.assert_frame_equal(other.gar(graph, **options)(first), index.gar(graph, **options)(first))
-    pd.testing.assert_frame_equal(other.ladr(graph, depth=4)(first), index.ladr(graph, depth=4)(first))
-
-
 def test_documents_that_came_later_have_no_neighbors_and_deleted_ones_are_left_out(
-    graph: mathamr.CorpusGraph,
-    posts: list[dict[str, Any]],
-    first: pd.DataFrame,
-    documents: Callable[..., Any],
-    tmp_path: Path,
-) -> None:
+    graph, posts, first, documents, tmp_path
+):
     index = MathAMRIndex(tmp_path / "changed").index(posts + documents([2], seed=9, name="new"))
     later = pd.concat([first, first.iloc[:1].assign(docno="new0", score=9.0)])
     assert "new0" in set(index.ladr(graph)(later)["docno"])
@@ -256,7 +223,7 @@ def test_documents_that_came_later_have_no_neighbors_and_deleted_ones_are_left_o
         index.gar(graph)(first)
 
 
-def test_adaptive_stages_follow_pyterrier(index: MathAMRIndex, graph: mathamr.CorpusGraph, first: pd.DataFrame) -> None:
+def test_adaptive_stages_follow_pyterrier(index, graph, first):
     gar, ladr = index.gar(graph, budget=20), index.ladr(str(graph.path), num_results=20)
     assert gar == index.gar(graph.path, budget=20) != index.gar(graph)
     assert gar.fuse_rank_cutoff(20) is gar

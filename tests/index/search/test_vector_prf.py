@@ -1,7 +1,6 @@
 """Feedback over the rows of documents, compared with a plain loop over documents and rows."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,27 +17,27 @@ EVERY_ROW = {"fb_clusters": 99}
 
 
 @pytest.fixture(scope="module")
-def posts(documents: Callable[..., Any]) -> list[dict[str, Any]]:
+def posts(documents):
     made: list[dict[str, Any]] = documents(LENGTHS, d=4)
     return made
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory, posts: list[dict[str, Any]]) -> MathAMRIndex:
+def index(tmp_path_factory, posts):
     return MathAMRIndex(tmp_path_factory.mktemp("feedback") / "some.mathamr").index(posts)
 
 
 @pytest.fixture
-def asked(topics: Callable[..., pd.DataFrame]) -> pd.DataFrame:
+def asked(topics):
     made: pd.DataFrame = topics([2, 4, 1], d=4)
     return made
 
 
-def rounded(row: np.ndarray) -> tuple[float, ...]:
+def rounded(row):
     return tuple(round(number, 4) for number in row.tolist())
 
 
-def plain_feedback(docnos: list[str], posts: list[dict[str, Any]]) -> dict[tuple[float, ...], float]:
+def plain_feedback(docnos, posts):
     """The rows of documents with ln((n + 1) / (df + 1)), counting documents that have a similar row."""
     by_name = {post["docno"]: post["doc_embs"] for post in posts}
     weights = {}
@@ -48,9 +47,7 @@ def plain_feedback(docnos: list[str], posts: list[dict[str, Any]]) -> dict[tuple
     return weights
 
 
-def test_the_rarest_rows_are_inserted_before_the_last_with_their_weights(
-    index: MathAMRIndex, posts: list[dict[str, Any]], asked: pd.DataFrame
-) -> None:
+def test_the_rarest_rows_are_inserted_before_the_last_with_their_weights(index, posts, asked):
     ranking = index.colbert(num_results=20)(asked)
     found = index.prf(fb_docs=2, fb_embs=99, fb_beta=0.5, **EVERY_ROW)(ranking)
     for before, after in zip(asked.to_dict("records"), found.to_dict("records"), strict=True):
@@ -66,7 +63,7 @@ def test_the_rarest_rows_are_inserted_before_the_last_with_their_weights(
     assert few[1:-1].tolist() == sorted(found["query_weights"].iloc[0][1:-1].tolist(), reverse=True)[:2]
 
 
-def test_centers_are_the_directions_of_groups_the_largest_first_and_always_the_same() -> None:
+def test_centers_are_the_directions_of_groups_the_largest_first_and_always_the_same():
     rng = np.random.default_rng(3)
     axes = np.eye(6, dtype=np.float32)[[0] * 9 + [2] * 5 + [4] * 2]
     rows = axes + rng.normal(0, 0.02, axes.shape).astype(np.float32)
@@ -80,9 +77,7 @@ def test_centers_are_the_directions_of_groups_the_largest_first_and_always_the_s
     assert vector_prf.cluster_centers(same, 3) == pytest.approx(same[:1])
 
 
-def test_the_second_search_is_exact_and_batches_do_not_matter(
-    index: MathAMRIndex, posts: list[dict[str, Any]], asked: pd.DataFrame, assert_ranked: Callable[..., None]
-) -> None:
+def test_the_second_search_is_exact_and_batches_do_not_matter(index, posts, asked, assert_ranked):
     colbert = index.colbert(num_results=10)
     expanded = (colbert >> index.prf(fb_clusters=4, fb_embs=3, fb_beta=1.0))(asked)
     assert_ranked(colbert(expanded), expanded, posts, 10)
@@ -93,9 +88,7 @@ def test_the_second_search_is_exact_and_batches_do_not_matter(
 
 
 @pytest.mark.parametrize("where", ["parts", "qdrant"])
-def test_feedback_is_the_same_in_parts_and_in_qdrant(
-    where: str, index: MathAMRIndex, posts: list[dict[str, Any]], elsewhere: Callable[..., Any], asked: pd.DataFrame
-) -> None:
+def test_feedback_is_the_same_in_parts_and_in_qdrant(where, index, posts, elsewhere, asked):
     other = elsewhere(where, posts)
     ranking = index.colbert(num_results=5)(asked)
     found, true = (one.prf(fb_clusters=6)(ranking) for one in (other, index))
@@ -104,9 +97,7 @@ def test_feedback_is_the_same_in_parts_and_in_qdrant(
             assert one == pytest.approx(same, abs=1e-6)
 
 
-def test_a_large_index_counts_in_a_sample_that_is_evenly_spread(
-    index: MathAMRIndex, posts: list[dict[str, Any]], elsewhere: Callable[..., Any]
-) -> None:
+def test_a_large_index_counts_in_a_sample_that_is_evenly_spread(index, posts, elsewhere):
     snapshot = index.snapshot()
     assert snapshot.texts("docno", snapshot.sample(4)) == ["d0", "d21", "d42", "d63"]
     assert len(snapshot.sample(1000)) == len(posts)
@@ -114,7 +105,7 @@ def test_a_large_index_counts_in_a_sample_that_is_evenly_spread(
     assert parts.snapshot().texts("docno", parts.snapshot().sample(4)) == ["d0", "d21", "d42", "d63"]
 
 
-def test_weights_of_rows_stay_and_a_query_without_rows_stays_empty(index: MathAMRIndex, asked: pd.DataFrame) -> None:
+def test_weights_of_rows_stay_and_a_query_without_rows_stays_empty(index, asked):
     weighted = asked.assign(
         query_weights=[np.full(len(rows), 2.0) for rows in asked["query_embs"]], query_graph="graph"
     )
@@ -126,9 +117,7 @@ def test_weights_of_rows_stay_and_a_query_without_rows_stays_empty(index: MathAM
     assert "query_graph" not in found.columns
 
 
-def test_a_compiled_pipeline_searches_only_for_the_documents_that_are_read(
-    index: MathAMRIndex, asked: pd.DataFrame
-) -> None:
+def test_a_compiled_pipeline_searches_only_for_the_documents_that_are_read(index, asked):
     pipeline = index.colbert() >> index.prf(fb_docs=2)
     compiled = pipeline.compile()
     assert next(iter(compiled)).num_results == 2
@@ -136,7 +125,7 @@ def test_a_compiled_pipeline_searches_only_for_the_documents_that_are_read(
         assert one == pytest.approx(other)
 
 
-def test_what_is_not_there_is_refused(index: MathAMRIndex, asked: pd.DataFrame) -> None:
+def test_what_is_not_there_is_refused(index, asked):
     with pytest.raises(UnknownIdError, match="elsewhere"):
         index.prf()(index.colbert(num_results=2)(asked).assign(docno="elsewhere"))
     for option in ({"fb_beta": -1}, {"fb_docs": 0}, {"fb_embs": 2.5}):

@@ -1,7 +1,6 @@
 """An index of all documents, and the same documents cut into parts in any way."""
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ D = 8
 LIMIT = 120.0  # seconds where one would do: a busy machine starts a process in ten
 
 
-def drawn(seed: int, documents: int, copies: int) -> list[dict[str, Any]]:
+def drawn(seed, documents, copies):
     """Draw documents of one to five rows; the last ones have the rows of earlier ones under docnos before theirs."""
     rng = np.random.default_rng(seed)
     drawn = [{"docno": f"m{i:04d}", "doc_embs": unit(rng, 1 + i % 5)} for i in range(documents)]
@@ -22,13 +21,13 @@ def drawn(seed: int, documents: int, copies: int) -> list[dict[str, Any]]:
     return drawn + [{**drawn[of], "docno": f"{'az'[i % 2]}{i:04d}"} for i, of in enumerate(chosen)]
 
 
-def unit(rng: np.random.Generator, rows: int) -> np.ndarray:
+def unit(rng, rows):
     """Draw unit rows."""
     found = rng.standard_normal((rows, D))
     return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
 
 
-def asked(seed: int, queries: int) -> pd.DataFrame:
+def asked(seed, queries):
     """Draw queries of one to six rows, with weights."""
     rng = np.random.default_rng(seed)
     rows = [unit(rng, 1 + i % 6) for i in range(queries)]
@@ -39,7 +38,7 @@ def asked(seed: int, queries: int) -> pd.DataFrame:
     return frame.assign(**columns, query_document_weight=rng.uniform(0, 1, queries))
 
 
-def cut(folder: Path, documents: Sequence[dict[str, Any]], cuts: Sequence[int], seed: int = 0) -> list[Path]:
+def cut(folder, documents, cuts, seed=0):
     """Index documents in parts, shuffled and cut at some places; two equal places make an empty part."""
     order = np.random.default_rng(seed).permutation(len(documents))
     paths = []
@@ -60,11 +59,11 @@ STRATEGIES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def of_parts(folder: Path, documents: Sequence[dict[str, Any]], cuts: Sequence[int], **options: Any) -> ShardedIndex:
+def of_parts(folder, documents, cuts, **options):
     """Index documents in parts and open them as one."""
     return ShardedIndex(cut(folder, documents, cuts), time_limit=LIMIT, **options)
 
 
-def index_here(paths: Any) -> ShardedIndex:
+def index_here(paths):
     """Open parts that this process searches."""
     return ShardedIndex(paths, Processes(1))

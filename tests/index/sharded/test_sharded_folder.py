@@ -1,7 +1,6 @@
 """The folder of an index in parts: its manifest names the parts and what they were."""
 
 import shutil
-from pathlib import Path
 
 import pandas as pd
 import pyterrier as pt
@@ -27,19 +26,19 @@ QUERIES = asked(seed=9, queries=4)
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """Three parts, joined."""
     cut(tmp_path / "parts", DOCUMENTS, [10, 50])
     ShardedIndex.join(tmp_path / "parts")
     return tmp_path / "parts"
 
 
-def verified(path: Path) -> tuple[int, str]:
+def verified(path):
     result = CliRunner().invoke(main, ["verify", str(path)])
     return result.exit_code, result.output
 
 
-def test_a_folder_of_parts_is_an_artifact_that_finds_what_one_index_finds(folder: Path, tmp_path: Path) -> None:
+def test_a_folder_of_parts_is_an_artifact_that_finds_what_one_index_finds(folder, tmp_path):
     assert type(pt.Artifact.load(folder)) is ShardedIndex
     assert pt.Artifact.load(folder) == ShardedIndex(folder)
     whole = MathAMRIndex(tmp_path / "whole").index(DOCUMENTS)
@@ -48,7 +47,7 @@ def test_a_folder_of_parts_is_an_artifact_that_finds_what_one_index_finds(folder
     ShardedIndex(folder).verify()
 
 
-def test_parts_merged_in_their_order_are_the_index_of_all_at_once(tmp_path: Path) -> None:
+def test_parts_merged_in_their_order_are_the_index_of_all_at_once(tmp_path):
     for part, some in enumerate((DOCUMENTS[:10], DOCUMENTS[10:50], DOCUMENTS[50:])):
         MathAMRIndex(tmp_path / "parts" / f"part-{part:06d}").index(some)
     merged = ShardedIndex.join(tmp_path / "parts").merge(tmp_path / "merged")
@@ -57,7 +56,7 @@ def test_parts_merged_in_their_order_are_the_index_of_all_at_once(tmp_path: Path
     assert files == {of: (merged.path / of).read_bytes() for of in files}
 
 
-def test_a_part_that_was_changed_missing_or_damaged_is_named(folder: Path) -> None:
+def test_a_part_that_was_changed_missing_or_damaged_is_named(folder):
     part = MathAMRIndex(folder / "part-000001")
     part.delete([next(part.get_corpus_iter())["docno"]])
     with pytest.raises(MathAMRIndexError, match="part-000001"):
@@ -81,7 +80,7 @@ def test_a_part_that_was_changed_missing_or_damaged_is_named(folder: Path) -> No
     assert "part-000002" in output
 
 
-def test_only_parts_that_belong_together_are_joined(tmp_path: Path) -> None:
+def test_only_parts_that_belong_together_are_joined(tmp_path):
     with pytest.raises(NotBuiltError, match="part-000000"):
         ShardedIndex.join(tmp_path)
     cut(tmp_path, DOCUMENTS[:20], [10])
@@ -95,7 +94,7 @@ def test_only_parts_that_belong_together_are_joined(tmp_path: Path) -> None:
         ShardedIndex.join(tmp_path)
 
 
-def test_a_folder_without_an_index_in_parts_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_a_folder_without_an_index_in_parts_is_refused(folder, tmp_path):
     with pytest.raises(NotBuiltError):
         len(ShardedIndex(tmp_path / "nothing"))
     with pytest.raises(OtherArtifactError, match=r"multi_vector_index\.mathamr, not a sharded_index"):
@@ -116,7 +115,7 @@ def test_a_folder_without_an_index_in_parts_is_refused(folder: Path, tmp_path: P
         len(ShardedIndex(folder))
 
 
-def test_documents_are_added_to_parts_and_removed_from_them(folder: Path) -> None:
+def test_documents_are_added_to_parts_and_removed_from_them(folder):
     index = ShardedIndex(folder)
     with pytest.raises(MathAMRIndexError, match=r"ShardedIndex\.join"):
         index.index(DOCUMENTS)
