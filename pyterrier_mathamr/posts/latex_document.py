@@ -18,12 +18,10 @@ from functools import cache
 
 from pyterrier_mathamr._common.running.worker import OverLimitError
 
-from .kept_source import HIDDEN
-from .math_spans import clean, math_spans, replaced
+from .math_spans import HIDDEN, clean, math_spans, replaced
 from .tex_expansion import Expander, collected
-from .tex_input import closers
-from .tex_macros import Definitions, package_macros, text_tables
-from .tex_primitives import DEFINED, SHELTER
+from .tex_macros import DEFINED, Definitions, closers, package_macros, text_tables
+from .tex_primitives import SHELTER
 
 _UNSHELTER = {
     ord(DEFINED): "",

@@ -25,7 +25,8 @@ from pyterrier_mathamr._common.feedback import report_problem
 from .latex_document import REFERENCES, TITLE, after_blanks, excerpt, read_latex_parts
 from .statements import PROOFS, Lead, Outline, Unit, kind_of, lead_of, numbered_lead, printed_name, series
 from .tex_expansion import Expander
-from .tex_input import BRACE, Definition, Expanded, closers
+from .tex_machine import Expanded
+from .tex_macros import BRACE, Definition, closers
 
 _LEVELS = {
     "part": 1, "chapter": 2, "section": 3, "subsection": 4, "subsubsection": 5, "paragraph": 6, "subparagraph": 7,

@@ -20,16 +20,18 @@ from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.types import DocNo, FormulaId
 from pyterrier_mathamr.store import row_fingerprint
 
-from .kept_source import HIDDEN, shown, source_html
 from .math_spans import (
     CODE_BACKSLASH,
     CODE_DOLLAR,
     CODE_END,
     CODE_START,
+    HIDDEN,
     MARK,
     bare_spans,
     latex_of_unicode,
     math_spans,
+    shown,
+    source_html,
 )
 
 MAX_TOKENS = 120

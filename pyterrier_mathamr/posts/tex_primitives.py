@@ -2,30 +2,46 @@ r"""The commands of TeX and LaTeX that take effect before anything is printed.
 
 Definitions (``\newcommand``, ``\def``, ``\NewDocumentCommand``, …), conditionals, names that are computed,
 environments, files, and material that is kept as source. Each is a function that registers itself in `HANDLERS` and
-reads its arguments from the stack of inputs of an `Expander`; it returns ``False`` where they are missing, and the
-command is written as it is.
+reads its arguments from the stack of inputs.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, TypeAlias
 
-from .kept_source import hidden
+from .math_spans import hidden
 from .statements import kind_of
-from .tex_input import AT, ITSELF, LONGEST_DELIMITED, NAME, NAME_AT, STOP, STOP_AT, Cursor, Definition, Expanded, Frame
-from .tex_macros import FALSE, MISSING, TRUE, Environment, Macro, Parameter, body_of, is_native, parameters_of
-
-if TYPE_CHECKING:
-    from .tex_expansion import Expander
-
-DEFINED = "\ue006"
-"""Private-use character in the place of a definition that was taken out."""
-END = "\ue00c"
-"""After a backslash: the group of an own environment ends here."""
-DEEPEST = 1_000
-"""Expansions within expansions, beyond which a macro expands to itself."""
+from .tex_machine import (
+    DEEPEST,
+    END,
+    HANDLERS,
+    LONGEST_DELIMITED,
+    STOP,
+    STOP_AT,
+    Cursor,
+    Expanded,
+    Frame,
+    Handler,
+    TexMachine,
+)
+from .tex_macros import (
+    AT,
+    DEFINED,
+    FALSE,
+    ITSELF,
+    MISSING,
+    NAME,
+    NAME_AT,
+    TRUE,
+    Definition,
+    Environment,
+    Macro,
+    Parameter,
+    body_of,
+    is_native,
+    parameters_of,
+)
 
 _DEEPEST_NAME = 20  # names of commands that are computed within names
 _NUMBER_OR_COMMAND = r"\s*(?:-?\d+|\\value\s*\{[^{}]*\}|\\[A-Za-z@]+(?:\s*\{[^{}]*\})?)\s*"
@@ -71,10 +87,6 @@ SHELTER = {ord(character): 0xE100 + ord(character) for character in _SPECIAL}
 _LINE_END = re.compile(r"\\.|(?P<comment>%[^\n]*+(?:\n[^\S\n]*+)?)|(?<!\s)\s++", re.DOTALL)
 _IN_BRACKETS = Parameter("o", "[", "]", "")
 
-Handler: TypeAlias = "Callable[[Expander, str, Frame, int], bool]"
-"""Gets the expander, the command, the input that it is in, and where it begins there."""
-
-HANDLERS: dict[str, Handler] = {}
 DEFINING: set[str] = set()
 """The commands that define or set something."""
 
@@ -98,7 +110,7 @@ def _defines(names: Iterable[str], spec: str) -> Callable[[Callable[..., bool | 
 
     def register(define: Callable[..., bool | None]) -> Callable[..., bool | None]:
         @_handles(*names)
-        def handler(tex: Expander, by: str, frame: Frame, start: int) -> bool:
+        def handler(tex: TexMachine, by: str, frame: Frame, start: int) -> bool:
             cursor = Cursor(tex.frames)
             values = tex.values(parameters, cursor)
             if values is None:
@@ -114,7 +126,7 @@ def _defines(names: Iterable[str], spec: str) -> Callable[[Callable[..., bool | 
 
 
 def _defined(
-    tex: Expander, by: str, cursor: Cursor | None, starred: bool = False, arguments: Iterable[str] = ()
+    tex: TexMachine, by: str, cursor: Cursor | None, starred: bool = False, arguments: Iterable[str] = ()
 ) -> bool:
     """Record a definition, and write a mark in its place."""
     if cursor is not None:
@@ -126,7 +138,7 @@ def _defined(
     return True
 
 
-def _body(tex: Expander, text: str) -> tuple[str | int, ...]:
+def _body(tex: TexMachine, text: str) -> tuple[str | int, ...]:
     """Divide the text of a macro, in which the end of a line is a blank, unless it ends a paragraph or a comment."""
     if "\n" in text or "%" in text:
         text = _LINE_END.sub(
@@ -152,20 +164,20 @@ def _counted(count: str, default: str) -> tuple[Parameter, ...]:
     return (Parameter("m"),) * number
 
 
-def _is_kept(tex: Expander, by: str, name: str) -> bool:
+def _is_kept(tex: TexMachine, by: str, name: str) -> bool:
     """Return whether a command stays as it is where it exists."""
     return by.lower().startswith("provide") and (name in tex.macros or is_native(name))
 
 
 @_handles(*SETTINGS)
-def _setting(tex: Expander, by: str, frame: Frame, start: int) -> bool:
+def _setting(tex: TexMachine, by: str, frame: Frame, start: int) -> bool:
     cursor = Cursor(tex.frames)
     starred = cursor.next("*")
     values = tex.values((_IN_BRACKETS if kind == "[" else Parameter("m") for kind in SETTINGS[by]), cursor)
     if values is None:
         return False
     _defined(tex, by, cursor, starred, values)
-    tex.theorems.add(theorem_of(tex.outs[-1].definitions[-1]))
+    tex.theorems.add(tex.outs[-1].definitions[-1].theorem)
     if by in ("usepackage", "RequirePackage", "documentclass") and tex.include:
         ending = ".cls" if by == "documentclass" else ".sty"
         for name in reversed(values[1].split(",")):
@@ -178,7 +190,7 @@ _NEW_COMMANDS = "newcommand renewcommand providecommand DeclareRobustCommand new
 
 
 @_defines(_NEW_COMMANDS.split(), "scoom")
-def _newcommand(tex: Expander, by: str, star: str, name: str, count: str, default: str, body: str) -> None:
+def _newcommand(tex: TexMachine, by: str, star: str, name: str, count: str, default: str, body: str) -> None:
     if not _is_kept(tex, by, name):
         count = count if count.strip() in set("123456789") else ""
         tex.define(name, Macro(_counted(count, default), _body(tex, body)))
@@ -188,7 +200,7 @@ _HOW = ("New", "Renew", "Provide", "Declare")
 
 
 @_handles(*(commands := [f"{how}{what}DocumentCommand" for how in _HOW for what in ("", "Expandable")]))
-def _document_command(tex: Expander, by: str, frame: Frame, start: int) -> bool:
+def _document_command(tex: TexMachine, by: str, frame: Frame, start: int) -> bool:
     cursor = Cursor(tex.frames)
     name, spec, body = _name(cursor.argument()), cursor.argument(), cursor.argument()
     if not name or spec is None or body is None:
@@ -202,7 +214,7 @@ def _document_command(tex: Expander, by: str, frame: Frame, start: int) -> bool:
 
 
 @_handles("def", "gdef", "edef", "xdef")
-def _def(tex: Expander, by: str, frame: Frame, start: int) -> bool:
+def _def(tex: TexMachine, by: str, frame: Frame, start: int) -> bool:
     cursor = Cursor(tex.frames)
     cursor.blanks()
     name = _name(cursor.token())
@@ -222,7 +234,7 @@ def _def(tex: Expander, by: str, frame: Frame, start: int) -> bool:
     return _defined(tex, by, cursor if by not in ("edef", "xdef") else None)
 
 
-def _now(tex: Expander, text: str) -> str:
+def _now(tex: TexMachine, text: str) -> str:
     """Expand a text at once; names and the like."""
     if "\\" not in text:
         return text
@@ -232,7 +244,7 @@ def _now(tex: Expander, text: str) -> str:
 
 
 @_handles("let")
-def _let(tex: Expander, by: str, frame: Frame, start: int) -> bool:
+def _let(tex: TexMachine, by: str, frame: Frame, start: int) -> bool:
     cursor = Cursor(tex.frames)
     name = _name(cursor.argument())
     cursor.blanks()
@@ -258,14 +270,14 @@ DEFINING.update(["def", "gdef", "edef", "xdef", "let", *commands])
 
 
 @_defines(["DeclareMathOperator"], "scm")
-def _operator(tex: Expander, by: str, star: str, name: str, text: str) -> None:
+def _operator(tex: TexMachine, by: str, star: str, name: str, text: str) -> None:
     tex.define(name, Macro((), (rf"\operatorname{'*' if star == TRUE else ''}{{{text}}}",)))
 
 
 @_defines(["DeclarePairedDelimiter"], "cmm")
 @_defines(["DeclarePairedDelimiterX"], "commm")
 @_defines(["DeclarePairedDelimiterXPP"], "commmmm")
-def _paired(tex: Expander, by: str, name: str, *values: str) -> bool:
+def _paired(tex: TexMachine, by: str, name: str, *values: str) -> bool:
     count, *parts = values if "X" in by else ("1", *values, "#1")
     count = "0" if count in ("", MISSING) else count
     if not count.strip().isdigit():
@@ -286,7 +298,7 @@ def _paired(tex: Expander, by: str, name: str, *values: str) -> bool:
 
 
 @_defines(["newif"], "c")
-def _newif(tex: Expander, by: str, name: str) -> bool:
+def _newif(tex: TexMachine, by: str, name: str) -> bool:
     if not name.startswith("if"):
         return False
     tex.flags[name] = False
@@ -295,18 +307,18 @@ def _newif(tex: Expander, by: str, name: str) -> bool:
 
 
 @_defines(["newenvironment", "renewenvironment"], "smoomm")
-def _newenvironment(tex: Expander, by: str, star: str, name: str, count: str, default: str, *bodies: str) -> bool:
+def _newenvironment(tex: TexMachine, by: str, star: str, name: str, count: str, default: str, *bodies: str) -> bool:
     return _environment(tex, name, _counted(count, default), (), *bodies)
 
 
 @_defines([f"{how}DocumentEnvironment" for how in _HOW], "smmmm")
-def _document_environment(tex: Expander, by: str, star: str, name: str, spec: str, *bodies: str) -> bool:
+def _document_environment(tex: TexMachine, by: str, star: str, name: str, spec: str, *bodies: str) -> bool:
     parameters = parameters_of(spec)
     return _environment(tex, name, parameters, parameters or (), *bodies)
 
 
 def _environment(
-    tex: Expander,
+    tex: TexMachine,
     name: str,
     parameters: tuple[Parameter, ...] | None,
     at_end: tuple[Parameter, ...],
@@ -324,18 +336,18 @@ def _environment(
 
 
 @_handles("long", "global", "protected", "outer")
-def _prefix(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+def _prefix(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
     tex.is_global = tex.is_global or name == "global"
     frame.skip_blanks()
     return True
 
 
-def _report(tex: Expander, what: str, frame: Frame, start: int) -> None:
+def _report(tex: TexMachine, what: str, frame: Frame, start: int) -> None:
     tex.outs[-1].problems.setdefault(what.replace(AT, "@"), frame.place(start))
 
 
 @_handles(*_IFS)
-def _if(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+def _if(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
     decided = _decided(tex, name, frame)
     if decided is None:
         _report(tex, rf"\{name} cannot be decided here, and each of its branches is read", frame, start)
@@ -346,7 +358,7 @@ def _if(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     return True
 
 
-def _decided(tex: Expander, name: str, frame: Frame) -> bool | None:
+def _decided(tex: TexMachine, name: str, frame: Frame) -> bool | None:
     """Decide a conditional, and go over what it compares; ``None`` if it cannot be decided."""
     frame.skip_blanks()
     if name in ("iftrue", "iffalse"):
@@ -378,7 +390,7 @@ def _decided(tex: Expander, name: str, frame: Frame) -> bool | None:
         return None if text is None else _is_defined(tex, text)
     if name not in ("if", "ifx", "ifcat"):
         return None
-    one, two = cursor.any_token(), cursor.any_token()
+    one, two = cursor.token(of_any_kind=True), cursor.token(of_any_kind=True)
     if one is None or two is None:
         return None
     cursor.take()
@@ -400,12 +412,12 @@ def _decided(tex: Expander, name: str, frame: Frame) -> bool | None:
     return None if name == "ifcat" else False
 
 
-def _is_defined(tex: Expander, name: str) -> bool | None:
+def _is_defined(tex: TexMachine, name: str) -> bool | None:
     """Return whether a command is defined; not known of one that a package may define."""
     return True if name in tex.macros or name in tex.flags or is_native(name) else None
 
 
-def _skip_branch(tex: Expander, to_else: bool) -> bool:
+def _skip_branch(tex: TexMachine, to_else: bool) -> bool:
     r"""Go to the end of a branch that is not taken: after its ``\else`` or ``\fi``; ``False`` if it has none."""
     depth = 0
     for i in reversed(range(len(tex.frames))):
@@ -433,7 +445,7 @@ def _skip_branch(tex: Expander, to_else: bool) -> bool:
 
 
 @_handles("else", "or")
-def _else(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+def _else(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
     if name == "or" and not tex.branches:
         return False
     if tex.branches and tex.branches[-1]:
@@ -443,14 +455,14 @@ def _else(tex: Expander, name: str, frame: Frame, start: int) -> bool:
 
 
 @_handles("fi")
-def _fi(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+def _fi(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
     if tex.branches:
         tex.branches.pop()
     frame.skip_blanks()
     return True
 
 
-def _choose(tex: Expander, cursor: Cursor, frame: Frame, decided: bool | None, branches: str = "TF") -> bool:
+def _choose(tex: TexMachine, cursor: Cursor, frame: Frame, decided: bool | None, branches: str = "TF") -> bool:
     """Read the branch that is taken of those that follow in braces."""
     texts = {branch: cursor.argument() for branch in branches}
     if None in texts.values():
@@ -462,7 +474,7 @@ def _choose(tex: Expander, cursor: Cursor, frame: Frame, decided: bool | None, b
 
 
 @_handles(*(f"If{what}{branch}" for what in ("NoValue", "Value", "Boolean", "Blank") for branch in ("TF", "T", "F")))
-def _ifvalue(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+def _ifvalue(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
     cursor = Cursor(tex.frames)
     value = cursor.argument()
     if value is None:
@@ -475,7 +487,7 @@ def _ifvalue(tex: Expander, name: str, frame: Frame, start: int) -> bool:
 
 
 @_handles("ifthenelse")
-def _ifthenelse(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+def _ifthenelse(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
     cursor = Cursor(tex.frames)
     test = cursor.argument()
     if test is None:
@@ -491,9 +503,9 @@ def _ifthenelse(tex: Expander, name: str, frame: Frame, start: int) -> bool:
 
 
 @_handles(f"{AT}ifstar", f"{AT}ifnextchar")
-def _ifnext(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+def _ifnext(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
     cursor = Cursor(tex.frames)
-    sign = "*" if name.endswith("star") else cursor.any_token()
+    sign = "*" if name.endswith("star") else cursor.token(of_any_kind=True)
     branches = [cursor.argument(), cursor.argument()]
     if sign is None or None in branches:
         return False
@@ -508,14 +520,14 @@ def _ifnext(tex: Expander, name: str, frame: Frame, start: int) -> bool:
 
 
 @_handles(f"{AT}ifundefined")
-def _ifundefined(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+def _ifundefined(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
     cursor = Cursor(tex.frames)
     command = cursor.argument()
     return command is not None and _choose(tex, cursor, frame, not _is_defined(tex, command))
 
 
 @_handles("csname")
-def _csname(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+def _csname(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
     cursor = Cursor(tex.frames)
     text = cursor.until(r"\endcsname")
     if text is None or tex.within >= _DEEPEST_NAME:
@@ -528,10 +540,10 @@ def _csname(tex: Expander, name: str, frame: Frame, start: int) -> bool:
 
 
 @_handles("expandafter")
-def _expandafter(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+def _expandafter(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
     cursor = Cursor(tex.frames)
     cursor.blanks()
-    first = cursor.any_token()
+    first = cursor.token(of_any_kind=True)
     if first is None:
         return False
     cursor.take()
@@ -548,12 +560,12 @@ def _expandafter(tex: Expander, name: str, frame: Frame, start: int) -> bool:
 
 
 @_handles("noexpand")
-def _nothing(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+def _nothing(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
     return True
 
 
 @_handles("xspace")
-def _xspace(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+def _xspace(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
     cursor = Cursor(tex.frames)
     if cursor.more() and cursor.frame.text[cursor.at] not in " \n\t.,'/?;:!~-)]}{\\":
         tex.write(" ", frame.place(start))
@@ -561,7 +573,7 @@ def _xspace(tex: Expander, name: str, frame: Frame, start: int) -> bool:
 
 
 @_handles("makeatletter", "makeatother")
-def _letters(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+def _letters(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
     for each in tex.frames:
         if each.file is tex.outs[-1]:
             each.letters = STOP_AT if name == "makeatletter" else STOP
@@ -571,7 +583,7 @@ def _letters(tex: Expander, name: str, frame: Frame, start: int) -> bool:
 
 
 @_handles("begingroup", "bgroup", "endgroup", "egroup")
-def _edge(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+def _edge(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
     if name.startswith("b"):
         tex.open_group("group")
     else:
@@ -583,7 +595,7 @@ def _edge(tex: Expander, name: str, frame: Frame, start: int) -> bool:
 
 
 @_handles("begin")
-def _begin(tex: Expander, by: str, frame: Frame, start: int) -> bool:
+def _begin(tex: TexMachine, by: str, frame: Frame, start: int) -> bool:
     given = _ENVIRONMENT.match(frame.text, frame.at)
     if given is None:
         return False
@@ -620,7 +632,7 @@ def _begin(tex: Expander, by: str, frame: Frame, start: int) -> bool:
 
 
 @_handles("end")
-def _finish(tex: Expander, by: str, frame: Frame, start: int) -> bool:
+def _finish(tex: TexMachine, by: str, frame: Frame, start: int) -> bool:
     given = _ENVIRONMENT.match(frame.text, frame.at)
     if given is None:
         return False
@@ -640,7 +652,7 @@ _SOURCE_COMMANDS = {"ce": "m", "chemfig": "O{}m", "xymatrix": "", "lean": "m", "
 
 
 @_handles(*_SOURCE_COMMANDS)
-def _source_command(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+def _source_command(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
     """Keep a command and its arguments as source."""
     if name in ("Axiom", "AxiomC"):
         end = frame.text.find(r"\DisplayProof", frame.at, frame.at + LONGEST_DELIMITED)
@@ -669,7 +681,7 @@ def _source_command(tex: Expander, name: str, frame: Frame, start: int) -> bool:
 
 
 @_handles("verb")
-def _verb(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+def _verb(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
     code = _VERB.match(frame.text, frame.at)
     if code is None:
         return False
@@ -680,7 +692,7 @@ def _verb(tex: Expander, name: str, frame: Frame, start: int) -> bool:
 
 
 @_handles("url", "href", "path", "nolinkurl")
-def _link(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+def _link(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
     address = _ADDRESS.match(frame.text, frame.at)
     if address is None:
         return False
@@ -693,7 +705,7 @@ _INPUTS = {"input": 1, "include": 1, "subfile": 1, "subfileinclude": 1, "import"
 
 
 @_handles(*_INPUTS)
-def _input(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+def _input(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
     if tex.include is None:
         return False
     cursor = Cursor(tex.frames)
@@ -713,7 +725,7 @@ def _input(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     return True
 
 
-def _begin_file(tex: Expander, target: str, *, style: bool = False) -> tuple[str, str]:
+def _begin_file(tex: TexMachine, target: str, *, style: bool = False) -> tuple[str, str]:
     """Put a file on the stack that is to be read here; return its name, and the fault if any."""
     if tex.include is None:
         return "", ""
@@ -724,14 +736,6 @@ def _begin_file(tex: Expander, target: str, *, style: bool = False) -> tuple[str
 
 
 @_handles("endinput")
-def _endinput(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+def _endinput(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
     frame.at = len(frame.text)
     return True
-
-
-def theorem_of(setting: Definition) -> str:
-    """Return the environment that a setting declares as a kind of statement; empty for another setting."""
-    if not setting.by.endswith(("theorem", "theoremenv")) or not setting.arguments:
-        return ""
-    first = setting.arguments[setting.by in ("declaretheorem", "newtcbtheorem", "newmdtheoremenv")]
-    return first.split(",")[0].strip()
