@@ -12,7 +12,6 @@ from pyterrier_mathamr.posts import (
     document_post,
     formula_id,
     parent_title,
-    post_from_text,
     query_post,
 )
 
@@ -105,10 +104,3 @@ def test_an_error_does_not_swallow_problems_and_no_problem_is_no_warning() -> No
     with gathered() as problems:
         pass
     assert problems == {}
-
-
-def test_amounts_are_not_formulas() -> None:
-    for text in (r"a \\[2pt] b", "$5 and $10", "from $5 to $10, $20", r"\$x\$", "$10, $"):
-        assert post_from_text(text).formulas == (), text
-    assert post_from_text(r"\\(x\\) and \\[y\\]").formulas == (PostFormula("x"), PostFormula("y"))
-    assert post_from_text("$5$ and $ x $ and $2x$").formulas != ()
