@@ -90,9 +90,9 @@ def collected(text: str, known: Definitions | None = None) -> Definitions:
     for head in _HEAD.finditer(text):
         if head[1] is None or head.start() < frame.at:
             continue
-        frame.at = head.end()
+        expander.start, frame.at = head.span()
         del expander.frames[1:]
-        if HANDLERS[head[1]](expander, head[1], frame, head.start()) and file.definitions:
+        if HANDLERS[head[1]](expander, head[1]) and file.definitions:
             found.append(file.definitions[-1]._replace(start=head.start(), end=frame.at))
         else:
             frame.at = head.end()

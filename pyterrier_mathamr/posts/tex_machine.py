@@ -319,8 +319,8 @@ _OF_ONE = """
 _OF_TWO = "frac dfrac tfrac binom dbinom tbinom overset underset stackrel textcolor"
 _ARITY = {**dict.fromkeys(_OF_ONE.split(), 1), **dict.fromkeys(_OF_TWO.split(), 2)}
 """Arguments of commands that TeX does not take as a script without braces."""
-Handler: TypeAlias = "Callable[[TexMachine, str, Frame, int], bool]"
-"""Gets the machine, the command, the input that it is in, and where it begins there.
+Handler: TypeAlias = "Callable[[TexMachine, str], bool]"
+"""Gets the machine, which has read the name of a command, and this name.
 
 It returns ``False`` where arguments are missing: the command is then written as it is.
 """
@@ -377,18 +377,19 @@ class TexMachine:
         self.branches: list[bool] = []  # of open conditionals: whether the other branches are skipped
         self.math = self.is_global = self.word = self._script = False
         self.within = 0
+        self.start = 0  # where the command begins that is being read, in the innermost input
         self._use: tuple[Frame, int, tuple[int, int, int, int]] | None = None  # the macro of the file that is expanded
 
     def alone(self, file: Expanded, text: str, left: int | None = None) -> str:
         """Expand a text apart from the stack."""
-        state = self.frames, self.outs, self.word, self._script, self._use
+        state = self.frames, self.outs, self.word, self._script, self._use, self.start
         self.frames, self.outs = [Frame(text, 0, 0, file=file)], [file]
         self.word, self._script, self._use = False, False, None
         file.left, file.limit = (self._left, self._limit) if left is None else (left, left)
         self.within += 1
         self._run(0)
         self.within -= 1
-        self.frames, self.outs, self.word, self._script, self._use = state
+        self.frames, self.outs, self.word, self._script, self._use, self.start = state
         if left is None:
             self._left = file.left
             if file.error:
@@ -452,6 +453,11 @@ class TexMachine:
         if last := piece.rstrip()[-1:]:
             self._script = last in "^_"
 
+    @property
+    def place(self) -> int:
+        """The place in the file of the command that is being read."""
+        return self.frames[-1].place(self.start)
+
     def close(self, key: str) -> None:
         """End the innermost group that was opened so, if any, and the groups in it."""
         if not self._opened[key]:
@@ -485,7 +491,8 @@ class TexMachine:
                 self.flags[flag] = value
                 return frame.skip_blanks()
             if macro is None and handler:
-                if handler(self, name, frame, start):
+                self.start = start
+                if handler(self, name):
                     return None
             elif name not in self._recursive:
                 macro = macro or self.meaning(name)

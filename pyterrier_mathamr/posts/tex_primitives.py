@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 from .math_spans import hidden
 from .statements import kind_of
@@ -21,7 +22,6 @@ from .tex_machine import (
     STOP_AT,
     Cursor,
     Expanded,
-    Frame,
     Handler,
     TexMachine,
 )
@@ -101,26 +101,35 @@ def _handles(*names: str) -> Callable[[Handler], Handler]:
     return register
 
 
-def _defines(names: Iterable[str], spec: str) -> Callable[[Callable[..., bool | None]], Callable[..., bool | None]]:
-    """Register a definition by the arguments of some commands, of which ``c`` is a command's name.
+_Function: TypeAlias = "Callable[..., bool | None]"
 
-    The definition returns ``False`` if it refuses the arguments.
+
+def _takes(names: Iterable[str], spec: str, *, defines: bool = False) -> Callable[[_Function], _Function]:
+    """Register a function of the arguments of some commands, given as in xparse, and ``c`` for a command's name.
+
+    If the command ``defines`` something, the function returns ``False`` to refuse the arguments.
     """
     parameters = parameters_of(spec.replace("c", "m")) or ()
 
-    def register(define: Callable[..., bool | None]) -> Callable[..., bool | None]:
+    def register(function: _Function) -> _Function:
         @_handles(*names)
-        def handler(tex: TexMachine, by: str, frame: Frame, start: int) -> bool:
+        def handler(tex: TexMachine, by: str) -> bool:
             cursor = Cursor(tex.frames)
             values = tex.values(parameters, cursor)
             if values is None:
                 return False
-            values = [_name(value) if kind == "c" else value for kind, value in zip(spec, values, strict=True)]
-            named = spec.find("c") < 0 or values[spec.find("c")]
-            return bool(named) and define(tex, by, *values) is not False and _defined(tex, by, cursor)
+            if defines:
+                values = [_name(value) if kind == "c" else value for kind, value in zip(spec, values, strict=True)]
+                if "c" in spec and not values[spec.index("c")]:
+                    return False
+                return function(tex, by, *values) is not False and _defined(tex, by, cursor)
+            cursor.take()
+            function(tex, by, *values)
+            return True
 
-        DEFINING.update(names)
-        return define
+        if defines:
+            DEFINING.update(names)
+        return function
 
     return register
 
@@ -170,7 +179,7 @@ def _is_kept(tex: TexMachine, by: str, name: str) -> bool:
 
 
 @_handles(*SETTINGS)
-def _setting(tex: TexMachine, by: str, frame: Frame, start: int) -> bool:
+def _setting(tex: TexMachine, by: str) -> bool:
     cursor = Cursor(tex.frames)
     starred = cursor.next("*")
     values = tex.values((_IN_BRACKETS if kind == "[" else Parameter("m") for kind in SETTINGS[by]), cursor)
@@ -189,7 +198,7 @@ DEFINING.update(SETTINGS)
 _NEW_COMMANDS = "newcommand renewcommand providecommand DeclareRobustCommand newrobustcmd DeclareDocumentMacro"
 
 
-@_defines(_NEW_COMMANDS.split(), "scoom")
+@_takes(_NEW_COMMANDS.split(), "scoom", defines=True)
 def _newcommand(tex: TexMachine, by: str, star: str, name: str, count: str, default: str, body: str) -> None:
     if not _is_kept(tex, by, name):
         count = count if count.strip() in set("123456789") else ""
@@ -199,22 +208,17 @@ def _newcommand(tex: TexMachine, by: str, star: str, name: str, count: str, defa
 _HOW = ("New", "Renew", "Provide", "Declare")
 
 
-@_handles(*(commands := [f"{how}{what}DocumentCommand" for how in _HOW for what in ("", "Expandable")]))
-def _document_command(tex: TexMachine, by: str, frame: Frame, start: int) -> bool:
-    cursor = Cursor(tex.frames)
-    name, spec, body = _name(cursor.argument()), cursor.argument(), cursor.argument()
-    if not name or spec is None or body is None:
-        return False
+@_takes([f"{how}{what}DocumentCommand" for how in _HOW for what in ("", "Expandable")], "cmm", defines=True)
+def _document_command(tex: TexMachine, by: str, name: str, spec: str, body: str) -> None:
     parameters = parameters_of(spec)
     if parameters is None:
-        _report(tex, rf"the arguments {spec!r} of \{name} are not understood", frame, start)
+        _report(tex, rf"the arguments {spec!r} of \{name} are not understood")
     elif not _is_kept(tex, by, name):
         tex.define(name, Macro(parameters, _body(tex, body)))
-    return _defined(tex, by, cursor)
 
 
 @_handles("def", "gdef", "edef", "xdef")
-def _def(tex: TexMachine, by: str, frame: Frame, start: int) -> bool:
+def _def(tex: TexMachine, by: str) -> bool:
     cursor = Cursor(tex.frames)
     cursor.blanks()
     name = _name(cursor.token())
@@ -244,7 +248,7 @@ def _now(tex: TexMachine, text: str) -> str:
 
 
 @_handles("let")
-def _let(tex: TexMachine, by: str, frame: Frame, start: int) -> bool:
+def _let(tex: TexMachine, by: str) -> bool:
     cursor = Cursor(tex.frames)
     name = _name(cursor.argument())
     cursor.blanks()
@@ -266,17 +270,17 @@ def _let(tex: TexMachine, by: str, frame: Frame, start: int) -> bool:
     return _defined(tex, by, cursor)
 
 
-DEFINING.update(["def", "gdef", "edef", "xdef", "let", *commands])
+DEFINING.update(["def", "gdef", "edef", "xdef", "let"])
 
 
-@_defines(["DeclareMathOperator"], "scm")
+@_takes(["DeclareMathOperator"], "scm", defines=True)
 def _operator(tex: TexMachine, by: str, star: str, name: str, text: str) -> None:
     tex.define(name, Macro((), (rf"\operatorname{'*' if star == TRUE else ''}{{{text}}}",)))
 
 
-@_defines(["DeclarePairedDelimiter"], "cmm")
-@_defines(["DeclarePairedDelimiterX"], "commm")
-@_defines(["DeclarePairedDelimiterXPP"], "commmmm")
+@_takes(["DeclarePairedDelimiter"], "cmm", defines=True)
+@_takes(["DeclarePairedDelimiterX"], "commm", defines=True)
+@_takes(["DeclarePairedDelimiterXPP"], "commmmm", defines=True)
 def _paired(tex: TexMachine, by: str, name: str, *values: str) -> bool:
     count, *parts = values if "X" in by else ("1", *values, "#1")
     count = "0" if count in ("", MISSING) else count
@@ -297,7 +301,7 @@ def _paired(tex: TexMachine, by: str, name: str, *values: str) -> bool:
     return True
 
 
-@_defines(["newif"], "c")
+@_takes(["newif"], "c", defines=True)
 def _newif(tex: TexMachine, by: str, name: str) -> bool:
     if not name.startswith("if"):
         return False
@@ -306,12 +310,12 @@ def _newif(tex: TexMachine, by: str, name: str) -> bool:
     return True
 
 
-@_defines(["newenvironment", "renewenvironment"], "smoomm")
+@_takes(["newenvironment", "renewenvironment"], "smoomm", defines=True)
 def _newenvironment(tex: TexMachine, by: str, star: str, name: str, count: str, default: str, *bodies: str) -> bool:
     return _environment(tex, name, _counted(count, default), (), *bodies)
 
 
-@_defines([f"{how}DocumentEnvironment" for how in _HOW], "smmmm")
+@_takes([f"{how}DocumentEnvironment" for how in _HOW], "smmmm", defines=True)
 def _document_environment(tex: TexMachine, by: str, star: str, name: str, spec: str, *bodies: str) -> bool:
     parameters = parameters_of(spec)
     return _environment(tex, name, parameters, parameters or (), *bodies)
@@ -336,30 +340,31 @@ def _environment(
 
 
 @_handles("long", "global", "protected", "outer")
-def _prefix(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
+def _prefix(tex: TexMachine, name: str) -> bool:
     tex.is_global = tex.is_global or name == "global"
-    frame.skip_blanks()
+    tex.frames[-1].skip_blanks()
     return True
 
 
-def _report(tex: TexMachine, what: str, frame: Frame, start: int) -> None:
-    tex.outs[-1].problems.setdefault(what.replace(AT, "@"), frame.place(start))
+def _report(tex: TexMachine, what: str) -> None:
+    tex.outs[-1].problems.setdefault(what.replace(AT, "@"), tex.place)
 
 
 @_handles(*_IFS)
-def _if(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
-    decided = _decided(tex, name, frame)
+def _if(tex: TexMachine, name: str) -> bool:
+    decided = _decided(tex, name)
     if decided is None:
-        _report(tex, rf"\{name} cannot be decided here, and each of its branches is read", frame, start)
+        _report(tex, rf"\{name} cannot be decided here, and each of its branches is read")
     tex.branches.append(decided is not None)
     if decided is False and not _skip_branch(tex, to_else=True):
         tex.branches.pop()
-        _report(tex, rf"\{name} is never closed", frame, start)
+        _report(tex, rf"\{name} is never closed")
     return True
 
 
-def _decided(tex: TexMachine, name: str, frame: Frame) -> bool | None:
+def _decided(tex: TexMachine, name: str) -> bool | None:
     """Decide a conditional, and go over what it compares; ``None`` if it cannot be decided."""
+    frame = tex.frames[-1]
     frame.skip_blanks()
     if name in ("iftrue", "iffalse"):
         return name == "iftrue"
@@ -445,69 +450,65 @@ def _skip_branch(tex: TexMachine, to_else: bool) -> bool:
 
 
 @_handles("else", "or")
-def _else(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
+def _else(tex: TexMachine, name: str) -> bool:
     if name == "or" and not tex.branches:
         return False
     if tex.branches and tex.branches[-1]:
         return _skip_branch(tex, to_else=False)
-    frame.skip_blanks()
+    tex.frames[-1].skip_blanks()
     return True
 
 
 @_handles("fi")
-def _fi(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
+def _fi(tex: TexMachine, name: str) -> bool:
     if tex.branches:
         tex.branches.pop()
-    frame.skip_blanks()
+    tex.frames[-1].skip_blanks()
     return True
 
 
-def _choose(tex: TexMachine, cursor: Cursor, frame: Frame, decided: bool | None, branches: str = "TF") -> bool:
-    """Read the branch that is taken of those that follow in braces."""
-    texts = {branch: cursor.argument() for branch in branches}
-    if None in texts.values():
-        return False
-    cursor.take()
-    taken = texts.values() if decided is None else [texts.get("T" if decided else "F", "")]
-    tex.push("".join(text or "" for text in taken), frame)
-    return True
+def _choose(tex: TexMachine, decided: bool | None, yes: str, no: str) -> None:
+    """Read the branch that is taken, and both if that is not decided."""
+    tex.push(yes + no if decided is None else yes if decided else no, tex.frames[-1])
 
 
-@_handles(*(f"If{what}{branch}" for what in ("NoValue", "Value", "Boolean", "Blank") for branch in ("TF", "T", "F")))
-def _ifvalue(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
-    cursor = Cursor(tex.frames)
-    value = cursor.argument()
-    if value is None:
-        return False
+_VALUE_TESTS = [f"If{what}" for what in ("NoValue", "Value", "Boolean", "Blank")]
+
+
+@_takes([f"{test}TF" for test in _VALUE_TESTS], "mmm")
+@_takes([f"{test}{branch}" for test in _VALUE_TESTS for branch in "TF"], "mm")
+def _ifvalue(tex: TexMachine, name: str, value: str, *branches: str) -> None:
     if "Value" in name:
         decided = (value == MISSING) == ("No" in name)
     else:
         decided = value in (TRUE, r"\BooleanTrue") if "Boolean" in name else not value.strip()
-    return _choose(tex, cursor, frame, decided, name[-2:] if name.endswith("TF") else name[-1])
+    yes, no = branches if len(branches) == 2 else ("", *branches) if name.endswith("F") else (*branches, "")
+    _choose(tex, decided, yes, no)
 
 
-@_handles("ifthenelse")
-def _ifthenelse(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
-    cursor = Cursor(tex.frames)
-    test = cursor.argument()
-    if test is None:
-        return False
+@_takes(["ifthenelse"], "mmm")
+def _ifthenelse(tex: TexMachine, name: str, test: str, yes: str, no: str) -> None:
     decided = None
     if equal := re.fullmatch(r"\s*\\equal\s*\{([^{}]*)\}\s*\{([^{}]*)\}\s*", test):
         decided = _now(tex, equal[1]) == _now(tex, equal[2])
     elif flag := re.fullmatch(r"\s*\\boolean\s*\{([A-Za-z@]+)\}\s*", test):
         decided = tex.flags.get(f"if{flag[1]}")
     if decided is None:
-        _report(tex, r"\ifthenelse cannot be decided here, and each of its branches is read", frame, start)
-    return _choose(tex, cursor, frame, decided)
+        _report(tex, r"\ifthenelse cannot be decided here, and each of its branches is read")
+    _choose(tex, decided, yes, no)
+
+
+@_takes([f"{AT}ifundefined"], "mmm")
+def _ifundefined(tex: TexMachine, name: str, command: str, yes: str, no: str) -> None:
+    _choose(tex, not _is_defined(tex, command), yes, no)
 
 
 @_handles(f"{AT}ifstar", f"{AT}ifnextchar")
-def _ifnext(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
+def _ifnext(tex: TexMachine, name: str) -> bool:
     cursor = Cursor(tex.frames)
     sign = "*" if name.endswith("star") else cursor.token(of_any_kind=True)
-    branches = [cursor.argument(), cursor.argument()]
-    if sign is None or None in branches:
+    yes, no = cursor.argument(), cursor.argument()
+    if sign is None or yes is None or no is None:
         return False
     cursor.take()
     ahead = Cursor(tex.frames)
@@ -515,19 +516,12 @@ def _ifnext(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
     decided = ahead.next(sign)
     if decided and name.endswith("star"):
         ahead.take()
-    tex.push(branches[not decided] or "", frame)
+    _choose(tex, decided, yes, no)
     return True
 
 
-@_handles(f"{AT}ifundefined")
-def _ifundefined(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
-    cursor = Cursor(tex.frames)
-    command = cursor.argument()
-    return command is not None and _choose(tex, cursor, frame, not _is_defined(tex, command))
-
-
 @_handles("csname")
-def _csname(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
+def _csname(tex: TexMachine, name: str) -> bool:
     cursor = Cursor(tex.frames)
     text = cursor.until(r"\endcsname")
     if text is None or tex.within >= _DEEPEST_NAME:
@@ -535,13 +529,13 @@ def _csname(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
     cursor.take()
     command = _now(tex, text).strip()
     if re.fullmatch(rf"[A-Za-z@{AT}]+", command):
-        tex.push("\\" + command.replace("@", AT), frame)
+        tex.push("\\" + command.replace("@", AT), tex.frames[-1])
     return True
 
 
 @_handles("expandafter")
-def _expandafter(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
-    cursor = Cursor(tex.frames)
+def _expandafter(tex: TexMachine, name: str) -> bool:
+    cursor, frame = Cursor(tex.frames), tex.frames[-1]
     cursor.blanks()
     first = cursor.token(of_any_kind=True)
     if first is None:
@@ -560,42 +554,43 @@ def _expandafter(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
 
 
 @_handles("noexpand")
-def _nothing(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
+def _noexpand(tex: TexMachine, name: str) -> bool:
     return True
 
 
 @_handles("xspace")
-def _xspace(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
+def _xspace(tex: TexMachine, name: str) -> bool:
     cursor = Cursor(tex.frames)
     if cursor.more() and cursor.frame.text[cursor.at] not in " \n\t.,'/?;:!~-)]}{\\":
-        tex.write(" ", frame.place(start))
+        tex.write(" ", tex.place)
     return True
 
 
 @_handles("makeatletter", "makeatother")
-def _letters(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
-    for each in tex.frames:
-        if each.file is tex.outs[-1]:
-            each.letters = STOP_AT if name == "makeatletter" else STOP
-    frame.letters = STOP_AT if name == "makeatletter" else STOP
-    frame.skip_blanks()
+def _letters(tex: TexMachine, name: str) -> bool:
+    letters = STOP_AT if name == "makeatletter" else STOP
+    for frame in tex.frames:
+        if frame.file is tex.outs[-1] or frame is tex.frames[-1]:
+            frame.letters = letters
+    tex.frames[-1].skip_blanks()
     return True
 
 
 @_handles("begingroup", "bgroup", "endgroup", "egroup")
-def _edge(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
+def _edge(tex: TexMachine, name: str) -> bool:
     if name.startswith("b"):
         tex.open_group("group")
     else:
         tex.close("group")
     if name in ("bgroup", "egroup"):
-        tex.write("{" if name == "bgroup" else "}", frame.place(start))
-    frame.skip_blanks()
+        tex.write("{" if name == "bgroup" else "}", tex.place)
+    tex.frames[-1].skip_blanks()
     return True
 
 
 @_handles("begin")
-def _begin(tex: TexMachine, by: str, frame: Frame, start: int) -> bool:
+def _begin(tex: TexMachine, by: str) -> bool:
+    frame = tex.frames[-1]
     given = _ENVIRONMENT.match(frame.text, frame.at)
     if given is None:
         return False
@@ -611,8 +606,8 @@ def _begin(tex: TexMachine, by: str, frame: Frame, start: int) -> bool:
             tex.unended.add(name)
             return False
         frame.at = end + len(closer)
-        text = "\n\n" if name in _DROPPED else hidden(frame.text[start : frame.at])
-        tex.write(text, frame.place(start), frame.file is not None and name not in _DROPPED)
+        text = "\n\n" if name in _DROPPED else hidden(frame.text[tex.start : frame.at])
+        tex.write(text, tex.place, frame.file is not None and name not in _DROPPED)
         return True
     environment = tex.environments.get(name)
     if environment is None or frame.depth >= DEEPEST:
@@ -632,7 +627,8 @@ def _begin(tex: TexMachine, by: str, frame: Frame, start: int) -> bool:
 
 
 @_handles("end")
-def _finish(tex: TexMachine, by: str, frame: Frame, start: int) -> bool:
+def _finish(tex: TexMachine, by: str) -> bool:
+    frame = tex.frames[-1]
     given = _ENVIRONMENT.match(frame.text, frame.at)
     if given is None:
         return False
@@ -652,14 +648,15 @@ _SOURCE_COMMANDS = {"ce": "m", "chemfig": "O{}m", "xymatrix": "", "lean": "m", "
 
 
 @_handles(*_SOURCE_COMMANDS)
-def _source_command(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
+def _source_command(tex: TexMachine, name: str) -> bool:
     """Keep a command and its arguments as source."""
+    frame = tex.frames[-1]
     if name in ("Axiom", "AxiomC"):
         end = frame.text.find(r"\DisplayProof", frame.at, frame.at + LONGEST_DELIMITED)
         if end < 0:
             return False
         frame.at = end + len(r"\DisplayProof")
-        tex.write(hidden(frame.text[start : frame.at]), frame.place(start))
+        tex.write(hidden(frame.text[tex.start : frame.at]), tex.place)
         return True
     cursor = Cursor(tex.frames)
     if name == "xymatrix" and (skipped := _XYMATRIX.match(frame.text, frame.at)):
@@ -675,13 +672,14 @@ def _source_command(tex: TexMachine, name: str, frame: Frame, start: int) -> boo
     if values is None or cursor.frame is not frame:
         return False
     cursor.take()
-    source = values[0] if name == "lean" else frame.text[start : frame.at]
-    tex.write(hidden(source), frame.place(start))
+    source = values[0] if name == "lean" else frame.text[tex.start : frame.at]
+    tex.write(hidden(source), tex.place)
     return True
 
 
 @_handles("verb")
-def _verb(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
+def _verb(tex: TexMachine, name: str) -> bool:
+    frame = tex.frames[-1]
     code = _VERB.match(frame.text, frame.at)
     if code is None:
         return False
@@ -692,12 +690,13 @@ def _verb(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
 
 
 @_handles("url", "href", "path", "nolinkurl")
-def _link(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
+def _link(tex: TexMachine, name: str) -> bool:
+    frame = tex.frames[-1]
     address = _ADDRESS.match(frame.text, frame.at)
     if address is None:
         return False
     frame.at = address.end()
-    tex.write(f"\\{name}{{{address[1].translate(SHELTER)}}}", frame.place(start))
+    tex.write(f"\\{name}{{{address[1].translate(SHELTER)}}}", tex.place)
     return True
 
 
@@ -705,7 +704,8 @@ _INPUTS = {"input": 1, "include": 1, "subfile": 1, "subfileinclude": 1, "import"
 
 
 @_handles(*_INPUTS)
-def _input(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
+def _input(tex: TexMachine, name: str) -> bool:
+    frame = tex.frames[-1]
     if tex.include is None:
         return False
     cursor = Cursor(tex.frames)
@@ -720,7 +720,7 @@ def _input(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
     parts = [_now(tex, part or "").strip() for part in given]
     target = "/".join(parts).replace("//", "/")
     out = tex.outs[-1]
-    tex.write("\\" + name + "".join(f"{{{part}}}" for part in parts), frame.place(start))
+    tex.write("\\" + name + "".join(f"{{{part}}}" for part in parts), tex.place)
     out.inputs[out.length - len(name) - 1 - sum(len(part) + 2 for part in parts)] = _begin_file(tex, target)
     return True
 
@@ -736,6 +736,6 @@ def _begin_file(tex: TexMachine, target: str, *, style: bool = False) -> tuple[s
 
 
 @_handles("endinput")
-def _endinput(tex: TexMachine, name: str, frame: Frame, start: int) -> bool:
-    frame.at = len(frame.text)
+def _endinput(tex: TexMachine, name: str) -> bool:
+    tex.frames[-1].at = len(tex.frames[-1].text)
     return True
