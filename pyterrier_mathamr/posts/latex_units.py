@@ -32,11 +32,16 @@ _LEVELS = {
     "part": 1, "chapter": 2, "section": 3, "subsection": 4, "subsubsection": 5, "paragraph": 6, "subparagraph": 7,
 }  # fmt: skip
 _DEPTH_0 = 2  # the level whose depth LaTeX counts as 0
+INPUT = (
+    r"\\(?P<input>input|include|subfile|subfileinclude)(?![A-Za-z@])"
+    r"\s*+(?:\{(?P<file>[^{}\n#]{1,300})\}|(?P<bare>[\w./-]{1,300}))"
+    r"|\\(?:sub)?import\*?\s*+\{(?P<folder>[^{}\n#]{0,300})\}\s*+\{(?P<imported>[^{}\n#]{1,300})\}"
+)
+"""Matches a command that includes a file."""
 _TOKENS = (
     rf"\\(?P<heading>{'|'.join(_LEVELS)})(?P<star>\*?)(?![A-Za-z@])"
     r"|\\(?P<edge>begin|end)[^\S\n]*+\{(?P<name>[^{}\n]{1,80})\}"
-    r"|\\(?P<input>input|include|subfile|subfileinclude)(?![A-Za-z@])\s*+(?:\{(?P<file>[^{}\n#]{1,300})\}|(?P<bare>[\w./-]{1,300}))"
-    r"|\\(?:sub)?import\*?\s*+\{(?P<folder>[^{}\n#]{0,300})\}\s*+\{(?P<imported>[^{}\n#]{1,300})\}"
+    rf"|{INPUT}"
     r"|(?m:^)[^\S\n]*+(?:\\(?:noindent|par|(?:small|med|big)skip)(?![A-Za-z])[^\S\n]*+\n?[^\S\n]*+){0,4}+(?P<par>)"
     r"(?:(?:\\(?:textbf|textsc|textit|emph)\s*+\{|\{\s*+\\(?:bf|bfseries|it|itshape|sc|em)(?![A-Za-z])\s*+)"
     r"(?P<words>[^{}\n]{1,300})\}|(?:\\S\s*+|§\s*+)?(?P<number>\d{1,3}(?:\.\d{1,3}){1,4})(?=\.?[^\S\n]))"
@@ -205,9 +210,10 @@ class LatexDocument:
         self._frames: list[_Open] = []
         self._until = -1  # where the open statement or proof ends in its file; -1 where nothing ends it
         self._depth = 0  # of the frames, where it began
-        for of in (*everywhere, *(of for file in expander.files.values() for of in file.definitions)):
-            if of.by not in _SETTING_COUNTERS:
-                self._declare(of)
+        settings = [setting for file in expander.files.values() for setting in file.definitions]
+        for setting in (*everywhere, *settings):
+            if setting.by not in _SETTING_COUNTERS:
+                self._declare(setting)
         if any(token["heading"] == "chapter" for file in self.files.values() for token in file.tokens):
             self._counters.book()
         for name, macro in expander.macros.items():
@@ -230,12 +236,12 @@ class LatexDocument:
         self._seen.add(name)
         file = self.files[name]
         tokens: list[tuple[int, Token]] = [(token.start(), token) for token in file.tokens]
-        tokens = sorted([*tokens, *((of.start, of) for of in file.definitions)], key=itemgetter(0))
+        tokens = sorted([*tokens, *((setting.start, setting) for setting in file.definitions)], key=itemgetter(0))
         begun = file.text.find(r"\begin{document}")
         ended = file.text.find(r"\end{document}", max(begun, 0))
         end = ended if ended >= 0 else len(file.text)
         paragraphs = {token.start(): token for token in file.tokens if token["par"] is not None}
-        numbers = {at: of["number"] or numbered_lead(of["words"] or "")[1] for at, of in paragraphs.items()}
+        numbers = {at: par["number"] or numbered_lead(par["words"] or "")[1] for at, par in paragraphs.items()}
         numbered = series({at: number for at, number in numbers.items() if number})
         ends: dict[int, int] = {}  # where each statement and proof ends that has an end
         opened: list[tuple[str, int]] = []
@@ -427,8 +433,8 @@ class LatexDocument:
                 self._outline.open = None
             self._push(name, silent=frame.silent)
 
-    def _declare(self, of: Definition) -> None:
-        by, counters, given = of.by, self._counters, [text.strip() for text in of.arguments]
+    def _declare(self, setting: Definition) -> None:
+        by, counters, given = setting.by, self._counters, [text.strip() for text in setting.arguments]
         if by == "documentclass" and _BOOKS.search(given[1]):
             counters.book()
         elif by in ("numberwithin", "counterwithin"):
@@ -447,21 +453,21 @@ class LatexDocument:
             name = _first_of(options, "name", "title", "heading") or env.capitalize()
             shared = _first_of(options, "sibling", "numberlike", "sharenumber")
             within = _first_of(options, "numberwithin", "within", "parent")
-            self._declare_theorem(env, name, shared, within, of.starred or options.get("numbered") == "no")
+            self._declare_theorem(env, name, shared, within, setting.starred or options.get("numbered") == "no")
         elif by == "newtcbtheorem":
             options, (_, env, name, _, prefix) = _settings(given[0]), given
             shared, within = options.get("use counter from", ""), options.get("number within", "")
             self._declare_theorem(env, name, shared, within, prefix=prefix)
         elif by.endswith(("theorem", "theoremenv")):
             env, shared, name, within = given[by == "newmdtheoremenv" :][:4]
-            self._declare_theorem(env, " ".join(name.split()), shared, within, of.starred)
+            self._declare_theorem(env, " ".join(name.split()), shared, within, setting.starred)
 
     def _declare_theorem(
         self, env: str, name: str, shared: str, within: str, bare: bool = False, prefix: str | None = None
     ) -> None:
         """Declare a kind of statement, which may share the counter of another one or have no numbers."""
         if "\\" in name or "{" in name:  # without fonts, colors and macros
-            name = _BABEL.sub(lambda of: f" {of[1].capitalize()}", self._expander.text(name))
+            name = _BABEL.sub(lambda name: f" {name[1].capitalize()}", self._expander.text(name))
             [name] = read_latex_parts([name])[0]
         name = " ".join(name.split())
         alias = self._theorems.get(f"{env} ")

@@ -59,36 +59,25 @@ FRONT_MATTER = re.compile(
 _TITLE = re.compile(r"^title[ \t]*+[:=][ \t]*+([^\n]+)", re.M)
 _ESCAPED = re.compile(r'\\([\\"])')
 _DATE = re.compile(r"^date[ \t]*+[:=][ \t]*+[\"']?(\d{4}-\d\d-\d\d)(?!\d)", re.M)
-_HEADING = re.compile(r" {0,3}#{1,6}[ \t]++([^\n]+)")
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]++(.+)")
 _SECONDS = 60
 _DEEPEST = 40
 """Blocks in blocks, beyond which Markdown is left out."""
 
 
-def html_from_markdown(source: str) -> str:
-    r"""Convert Markdown to HTML for :func:`~pyterrier_mathamr.posts.post_from_html`.
+def read_markdown(
+    *sources: str, known: Definitions | None = None, expander: Expander | None = None
+) -> tuple[list[str], dict[str, str]]:
+    r"""Convert the parts of a document to HTML for `post_from_html`, and return the errors by place.
 
-    Args:
-        source: CommonMark with formulas as ``$..$``, ``$$..$$``, ``\(..\)``, ``\[..\]``, environments or GitLab's
-            ``$`..`$``. A title block between lines of ``---`` is left out, and so are definitions of macros.
-
-    Returns:
-        HTML; each formula is ``<span class="math-container">LaTeX</span>``, its macros written out.
+    Parts are CommonMark with formulas as ``$..$``, ``$$..$$``, ``\(..\)``, ``\[..\]``, environments or GitLab's
+    ``$`..`$``. A title block between lines of ``---`` is left out, and so are definitions of macros, which hold for all
+    parts; if an ``expander`` is given, it knows all macros. Each formula becomes
+    ``<span class="math-container">LaTeX</span>``, its macros written out.
 
     Raises:
         OverLimitError: it needs more than a minute, or its macros write more than a million characters and ten times
             its length.
-    """
-    (html,), _ = read_markdown(source)
-    return html
-
-
-def read_markdown(
-    *sources: str, known: Definitions | None = None, expander: Expander | None = None
-) -> tuple[list[str], dict[str, str]]:
-    """Convert the parts of a document to HTML; return it and the errors by place. Macros of a part hold for all parts.
-
-    An ``expander`` knows all macros, and definitions in the parts are ignored.
     """
     parts = [_OURS.sub("", clean(FRONT_MATTER.sub("", part.replace("\r\n", "\n"), count=1))) for part in sources]
     masked = [without_code(part) for part in parts]
@@ -101,15 +90,15 @@ def read_markdown(
     texts: list[str] = []
     held: list[list[tuple[str, str]]] = []  # what Markdown must not read: the source, and LaTeX for a formula
     for part, (shadow, given), definitions in zip(parts, masked, defined, strict=True):
-        spans = [(of.start, of.end) for of in definitions.found]
+        spans = [(definition.start, definition.end) for definition in definitions.found]
         plain = mask(part, spans, DEFINED)
         joined = SOFT_BREAK.sub(" ", mask(shadow, spans, DEFINED))  # a formula may go on in the next line
-        found = [(start, end, strip_delimiters(plain[start:end].replace(DEFINED, "")))
-                 for start, end, _ in math_spans(joined)]  # fmt: skip
-        found += [(match.start(), match.end(), match[1] or match[2]) for match in given.values()]
-        found += [(start, end, "") for start, end in spans]
+        formulas = ((start, end, plain[start:end].replace(DEFINED, "")) for start, end, _ in math_spans(joined))
+        held_spans = [(start, end, strip_delimiters(latex)) for start, end, latex in formulas]
+        held_spans += [(match.start(), match.end(), match[1] or match[2]) for match in given.values()]
+        held_spans += [(start, end, "") for start, end in spans]
         pieces, items, at = list[str](), list[tuple[str, str]](), 0
-        for start, end, latex in sorted(found):
+        for start, end, latex in sorted(held_spans):
             if start < at:
                 continue  # a definition within a formula
             pieces += [part[at:start], f"{_HOLD}{len(items)}{_HOLD}"]
@@ -148,7 +137,7 @@ def title_of_markdown(source: str) -> tuple[str, str]:
         return title, body
     begun = body.lstrip("\n")
     if heading := _HEADING.match(begun):
-        return unclosed(heading[1]), begun[heading.end() :]
+        return unclosed(heading[2]), begun[heading.end() :]
     return "", body
 
 
@@ -234,7 +223,6 @@ _guarded = Worker(rendered, seconds=_SECONDS, memory=MEMORY)
 
 # ---- units
 
-_HEADING_LINE = re.compile(r" {0,3}(#{1,6})[ \t]++(.+)")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{3,})[ \t]*")
 _RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*")
 _CALLOUT = re.compile(r" {0,3}((?:>[ \t]?){1,9})\[!([^\W\d_]{1,30})(?:\|([^\]\n]{0,200}))?\][+-]?[ \t]*(.*)")
@@ -395,7 +383,7 @@ class _Splitter:
 
     def _structure(self, i: int, line: str, mark: str) -> int | None:
         """Read a unit that begins at a line, if one does; return the line after it."""
-        if mark == "#" and (heading := _HEADING_LINE.fullmatch(line)):
+        if mark == "#" and (heading := _HEADING.fullmatch(line)):
             self._heading(i, len(heading[1]), unclosed(heading[2]))
             return i + 1
         if mark == ">" and (callout := _CALLOUT.match(line)):
@@ -431,7 +419,7 @@ class _Splitter:
         """Return whether a paragraph begins after a line."""
         line = self._lines[i]
         return bool(
-            not self._kept[i] and (_HEADING_LINE.fullmatch(line) or _RULE.fullmatch(line) or _TARGET.fullmatch(line))
+            not self._kept[i] and (_HEADING.fullmatch(line) or _RULE.fullmatch(line) or _TARGET.fullmatch(line))
         )
 
     def _text(self, line: str, *, kept: bool = False) -> None:
@@ -531,7 +519,7 @@ class _Splitter:
             return start
         while start < end and not self._lines[start].strip():
             start += 1
-        if not lead.note and start < end and (heading := _HEADING_LINE.fullmatch(self._lines[start])):
+        if not lead.note and start < end and (heading := _HEADING.fullmatch(self._lines[start])):
             lead, start = lead._replace(note=heading[2].strip(" #")), start + 1
         self._whole(i, lead, label, self._lines[start:end])
         return end + 1

@@ -249,13 +249,13 @@ def _tokens(text: str) -> Iterator[_Token]:
     """Find the tokens of a text; an edge comes before and after all, so that each other token has neighbors."""
     yield _Token("edge", "\n", 0, 0)
     for match in _TOKEN.finditer(text):
-        kind, found = match.lastgroup or "", match[0]
+        kind, token = match.lastgroup or "", match[0]
         if kind == "any":
-            symbol = "symbol" if _is_mathematical(found) else "word"
-            kind = "operator" if found in _RELATIONS else "big" if found in "∑∏∫∬∭∮∂∇√∛∜∀∃¬" else symbol
-        elif kind == "command" and found in _STRUCTURE:
+            symbol = "symbol" if _is_mathematical(token) else "word"
+            kind = "operator" if token in _RELATIONS else "big" if token in "∑∏∫∬∭∮∂∇√∛∜∀∃¬" else symbol
+        elif kind == "command" and token in _STRUCTURE:
             kind = "word"
-        yield _Token(kind, found, match.start(), match.end())
+        yield _Token(kind, token, match.start(), match.end())
     yield _Token("edge", "\n", len(text), len(text))
 
 
@@ -376,9 +376,7 @@ def _has_evidence(run: list[_Token]) -> bool:
         if token.kind == "function" and i + 1 < len(tokens) and tokens[i + 1].kind != "relation":
             return True
         if token.text == "(" and i and tokens[i - 1].kind == "letters" and len(tokens[i - 1].text) == 1:
-            kinds = [
-                argument.kind for argument in tokens[i + 1 :]
-            ]  # the arguments of a function: ``f(x)``, ``P(x, 2)``
+            kinds = [token.kind for token in tokens[i + 1 :]]  # the arguments of a function: ``f(x)``, ``P(x, 2)``
             if "close" in kinds and "letters" in kinds[: kinds.index("close")]:
                 return True
     return False

@@ -2,11 +2,11 @@ r"""Files of notes as entries of a source, each read into the documents of its u
 
 ::
 
-    folder ──files──▶ .tex ────latex_folder, latex_units──▶┐
-                      .md ─────────────────────────────────┤
-                      .rst .org .ipynb ──other_markups──▶ Markdown ──markdown_units──▶ units ──readers──▶ Document
-                      .lean ─────────lean──────────────────────────────────────────▶ units of Markdown
-                      .html .txt ──────────────────────────────────────────────────▶ one whole unit
+    folder ──files──▶ .tex ──────latex_units───────────────▶┐
+                      .md ──────────────────────────────────┤
+                      .rst .org .ipynb ──other_markups──▶ Markdown ──markdown──▶ units ──readers──▶ Document
+                      .lean ─────────lean────────────────────────────────────▶ units of Markdown
+                      .html .txt ────────────────────────────────────────────▶ one whole unit
 
 The macros of a file, of the files that it includes, of ``macros.tex``, ``macros.sty`` or ``preamble.tex`` at the top of
 the folder and of ``--macros`` apply to each of its units. The docno of a whole file is its path with its ending; that
@@ -17,9 +17,9 @@ Which LaTeX file includes which, and which document a file belongs to::
     book/main.tex ──\include{ch1}──▶ book/ch1.tex ──\input{defs}──▶ book/defs.tex
     slides.tex ─────\input{book/defs}─────────────────────────────────────┘     shared: its definitions count in both
 
-A file belongs to one document: to the first that includes it, in the order of their paths; a file
-that no other includes is a document. Only files in the folder are read, by their names in the folder, and each once:
-its text stays in memory, packed, so that its digest is of the same text as its posts.
+A file belongs to one document: to the first that includes it, in the order of their paths; a file that no other
+includes is a document. Only files in the folder are read, by their names in the folder, and each once: its text stays
+in memory, packed, so that its digest is of the same text as its posts.
 
 A statement of a blueprint that names declarations of the folder (``\lean{Foo.bar}``) is no post of its own: its title
 and its text are in the posts of the declarations.
@@ -33,7 +33,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,7 +45,7 @@ from pyterrier_mathamr.store import row_fingerprint
 from .files import STYLES, SUFFIXES, Listing, UnopenedFileError, day_of, listed, path_text, read_text
 from .html import title_of_html
 from .latex_document import UNCLOSED, cleaned, read_latex_parts
-from .latex_units import LatexDocument
+from .latex_units import INPUT, LatexDocument
 from .lean import lean_units
 from .markdown import FRONT_MATTER, markdown_units, notes_of, read_markdown
 from .math_spans import replaced, source_texts, with_hidden
@@ -75,12 +75,9 @@ _KEPT = 4  # documents that are split
 
 
 _INCLUDES = re.compile(r"\\(?:input|include|subfile|(?:sub)?import)(?![A-Za-z@])")
-_INPUT = re.compile(
-    r"\\(?P<input>input|include|subfile|subfileinclude)(?![A-Za-z@])"
-    r"\s*+(?:\{(?P<file>[^{}\n#]{1,300})\}|(?P<bare>[\w./-]{1,300}))"
-    r"|\\(?:sub)?import\*?\s*+\{(?P<folder>[^{}\n#]{0,300})\}\s*+\{(?P<imported>[^{}\n#]{1,300})\}"
-    r"|\\(?P<style>usepackage|RequirePackage|documentclass)\s*+(?:\[[^\[\]]{0,1000}\]\s*+)?\{(?P<names>[^{}#]{1,1000})\}"
-    r"|\\.|%[^\n]*",
+_FILES = re.compile(
+    rf"{INPUT}|\\(?P<style>usepackage|RequirePackage|documentclass)\s*+(?:\[[^\[\]]{{0,1000}}\]\s*+)?"
+    r"\{(?P<names>[^{}#]{1,1000})\}|\\.|%[^\n]*",
     re.DOTALL,
 )
 
@@ -95,7 +92,7 @@ class FolderMacros:
     def __init__(self) -> None:
         self.macros: dict[str, Macro] = {}
         self._files: dict[str, list[str]] = {}  # in which each command is defined
-        self._places: dict[str, dict[str, Macro | None]] = {}  # its definition by folder; none if they differ there
+        self._by_folder: dict[str, dict[str, Macro | None]] = {}  # its definition by folder; none if they differ there
         self._at: dict[str, dict[str, Macro]] = {}
 
     def add(self, file: str, macros: Mapping[str, Macro]) -> None:
@@ -106,8 +103,8 @@ class FolderMacros:
             macros: by name, without the backslash.
         """
         for name, macro in macros.items():
-            places, place = self._places.setdefault(name, {}), posixpath.dirname(file)
-            places[place] = macro if places.get(place, macro) == macro else None
+            by_folder, folder = self._by_folder.setdefault(name, {}), posixpath.dirname(file)
+            by_folder[folder] = macro if by_folder.get(folder, macro) == macro else None
             files = self._files.setdefault(name, [])
             if not files:
                 self.macros[name] = macro
@@ -122,8 +119,8 @@ class FolderMacros:
             parts = folder.split("/")
             above = ["/".join(parts[:length]) for length in range(len(parts), 0, -1)] + [""]
             nearest = {
-                name: next((places[each] for each in above if each in places), None)
-                for name, places in self._places.items()
+                name: next((by_folder[each] for each in above if each in by_folder), None)
+                for name, by_folder in self._by_folder.items()
                 if name not in self.macros
             }
             self._at[folder] = self.macros | {name: macro for name, macro in nearest.items() if macro}
@@ -131,7 +128,8 @@ class FolderMacros:
 
     def differing(self, text: str) -> list[tuple[str, dict[str, Macro | None]]]:
         """Return by folder the definitions of the commands of a text on which not all agree."""
-        return [(name, self._places[name]) for name in sorted({*NAME.findall(text)} & {*self._places} - {*self.macros})]
+        names = {*NAME.findall(text)} & {*self._by_folder} - {*self.macros}
+        return [(name, self._by_folder[name]) for name in sorted(names)]
 
     def explain_unknown(self) -> None:
         """Tell a warning of unknown commands where those are defined whose definitions differ."""
@@ -173,10 +171,6 @@ class _Scanned(NamedTuple):
     inputs: list[str]  # the files that it includes
     styles: list[str]
 
-    @property
-    def text(self) -> str:
-        return zlib.decompress(self.packed).decode("utf-8", "surrogatepass")
-
 
 class LatexFolder:
     """The LaTeX files of a folder.
@@ -203,8 +197,8 @@ class LatexFolder:
         self._known, self._macros = known, macros
         self.errors: dict[str, DocumentError] = {}
         self._files: dict[str, _Scanned] = {}
-        self._names = there = frozenset(names)
-        waiting = list(names if not only else {only} & there)
+        self._names = frozenset(names)
+        waiting = [name for name in names if not only or name == only]
         for name in waiting:
             if name in self._files or name in self.errors:
                 continue
@@ -215,7 +209,7 @@ class LatexFolder:
             file = self._files[name] = self._scanned(name, text)
             waiting += [] if not only else [*file.styles, *file.inputs]
         self._digests: dict[str, str] = {}  # by root
-        self._documents: dict[str, LatexDocument] = {}  # by root, most recently used last
+        self._document = lru_cache(_KEPT)(self._expanded)  # files of other documents may come in between
         included = {target for file in self._files.values() for target in file.inputs}
         self._root: dict[str, str] = {}
         for root in sorted(self._files, key=lambda name: name in included):
@@ -231,25 +225,18 @@ class LatexFolder:
         return _digest(f"{name}\0{self._digests[root]}")
 
     def having(self, text: str) -> list[str]:
-        return [name for name, file in self._files.items() if text in file.text]
+        return [name for name, file in self._files.items() if text in _unpacked(file.packed)]
 
     def own_digest(self, name: str) -> str:
-        return _digest(self._files[name].text)
+        return _digest(_unpacked(self._files[name].packed))
 
     def members(self, root: str) -> list[str]:
         """List the files of a document, itself first; nothing for one that cannot be read."""
         return [name for name in self._reachable(root) if not _is_style(name) and self._root[name] == root]
 
     def document(self, name: str) -> LatexDocument:
-        """Split the document to which a file belongs; some are kept, as files of others may come in between."""
-        root = self._root[name]
-        document = self._documents.pop(root, None)
-        if document is None:
-            document = self._expanded(root)
-        while len(self._documents) >= _KEPT:
-            del self._documents[next(iter(self._documents))]
-        self._documents[root] = document
-        return document
+        """Split the document to which a file belongs."""
+        return self._document(self._root[name])
 
     def _reachable(self, root: str) -> Iterator[str]:
         """Iterate over a file and the files that it includes, also by way of others, in reading order."""
@@ -280,7 +267,7 @@ class LatexFolder:
         return LatexDocument(self.members(root), expander, self._known.found)
 
     def _text(self, name: str) -> str:
-        return cleaned(self._files[name].text)
+        return cleaned(_unpacked(self._files[name].packed))
 
     def _found(self, file: str, target: str) -> tuple[str, str]:
         """Find the file that another one names, or the fault; neither for one of another kind.
@@ -315,7 +302,7 @@ class LatexFolder:
                 return "", None, ""
 
             Expander(self._known, self._macros.at(name), include).read(name, cleaned(text), style=_is_style(name))
-        for match in _INPUT.finditer(text):
+        for match in _FILES.finditer(text):
             if match["style"]:
                 ending = ".cls" if match["style"] == "documentclass" else ".sty"
                 targets += [each.strip() + ending for each in match["names"].split(",")]
@@ -324,13 +311,20 @@ class LatexFolder:
                 targets.append(Expander(self._known, used).text(target) if "\\" in target else target)
         files = dict.fromkeys(filter(None, (self._found(name, target.strip())[0] for target in targets)))
         inputs = [each for each in files if not _is_style(each)]
-        packed = zlib.compress(text.encode("utf-8", "surrogatepass"), 1)
         return _Scanned(
-            packed,
+            _packed(text),
             _digest(f"{text}{sorted(used.items())}{self._macros.differing(text)}"),
             inputs,
             [each for each in files if _is_style(each)],
         )
+
+
+def _packed(text: str) -> bytes:
+    return zlib.compress(text.encode("utf-8", "surrogatepass"), 1)
+
+
+def _unpacked(packed: bytes) -> str:
+    return zlib.decompress(packed).decode("utf-8", "surrogatepass")
 
 
 def _is_style(name: str) -> bool:
@@ -447,12 +441,12 @@ class _NoteFolder:
         """Read a file, and keep its text packed until it is read again."""
         text = read_text(self.files[name])
         if isinstance(text, str):
-            self._packed[name] = zlib.compress(text.encode("utf-8", "surrogatepass"), 1)
+            self._packed[name] = _packed(text)
         return text
 
     def _text(self, name: str) -> str | DocumentError:
         packed = self._packed.pop(name, None)
-        return zlib.decompress(packed).decode("utf-8", "surrogatepass") if packed else read_text(self.files[name])
+        return _unpacked(packed) if packed else read_text(self.files[name])
 
     def entry(self, name: str) -> SourceEntry:
         path = self.files[name]

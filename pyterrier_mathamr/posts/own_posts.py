@@ -328,12 +328,12 @@ def warn_of_left_out(errors: Iterable[DocumentError], of: str) -> None:
     errors = list(errors)
     unread = [error for error in errors if isinstance(error, UnreadFilesError)]
     left_out = [error for error in errors if not isinstance(error, UnreadFilesError)]
-    places: dict[str, list[str]] = {}  # by reason
+    places_of: dict[str, list[str]] = {}  # by reason
     for error in left_out:
-        places.setdefault(error.reason, []).append(error.place)
+        places_of.setdefault(error.reason, []).append(error.place)
     reasons = [
         f"{', '.join(each[:_NAMED])}{f' and {len(each) - _NAMED:,} more' if len(each) > _NAMED else ''}: {reason}."
-        for reason, each in places.items()
+        for reason, each in places_of.items()
     ]
     named = " ".join(reasons[:_NAMED]) + (" …" if len(reasons) > _NAMED else "")
     parts = [f"{len(left_out):,} {of} were left out: {named}"] if left_out else []
