@@ -19,6 +19,7 @@ from pyterrier_mathamr.posts import (
 def test_the_first_column_with_a_text_is_read_after_the_title() -> None:
     assert document_post({"html": None, "text": "b &amp; c", "title": "a"}).text == "a\nb & c"
     assert document_post({"markdown": "*b*", "title": float("nan")}).text == "b"
+    assert document_post({"markdown": "# On $x$", "title": "A $t$"}).text == "A FORMULA_0\nOn FORMULA_1"
     assert document_post({"docno": "1"}) == MathPost("", ())
     assert query_post({"qid": "1", "title": "t", "body": " ", "query": "q"}).text == "q"
     assert query_post({"qid": "1", "title": "t", "body": "b", "query": "q"}).text == "t\nb"
