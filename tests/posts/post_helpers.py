@@ -4,6 +4,9 @@ from pathlib import Path
 
 from pyterrier_mathamr.posts import Document, MathPost, ReadingOptions, plain_text, post_from_html, read_posts
 
+BOMB = "".join(rf"\def\{chr(97 + i)}{{\{chr(98 + i)}\{chr(98 + i)}}}" for i in range(24)) + rf"\def\y{{{'y' * 300}}}"
+"""Definitions after which ``\\a`` would be billions of characters."""
+
 
 def posts_of(source, **options):
     """Return the posts of a source, or why each cannot be read."""

@@ -634,7 +634,7 @@ ANYTHING = [
 ]  # fmt: skip
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.sampled_from(["tex", "md", "rst", "org", "ipynb"]), st.lists(st.sampled_from(ANYTHING), max_size=60))
 def test_any_file_is_read(tmp_path_factory, ending, pieces) -> None:
     folder = write(tmp_path_factory.mktemp("any"), {f"a.{ending}": "x " + "".join(pieces)})
