@@ -19,9 +19,8 @@ from functools import cache
 from pyterrier_mathamr._common.running.worker import OverLimitError
 
 from .math_spans import HIDDEN, clean, math_spans, replaced
-from .tex_expansion import Expander, collected
+from .tex_expansion import SHELTER, Expander, collected
 from .tex_macros import DEFINED, Definitions, closers, package_macros, text_tables
-from .tex_primitives import SHELTER
 
 _UNSHELTER = {
     ord(DEFINED): "",

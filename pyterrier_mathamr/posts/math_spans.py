@@ -40,10 +40,9 @@ LONGEST_DISPLAY = 20_000
 LONGEST_INLINE = 4_000
 _NESTED = 8  # formulas in the text of a formula
 
-_OPENER = re.compile(
-    r"\\\\[(\[]?|\\\$|\$\$?|\\\(|\\\["
-    r"|\\begin\{(?:(?:equation|align|alignat|gather|multline|eqnarray|flalign)\*?)\}"
-)
+DISPLAYS = "equation|align|alignat|gather|multline|eqnarray|flalign"
+"""Environments that are formulas, also with a star."""
+_OPENER = re.compile(rf"\\\\[(\[]?|\\\$|\$\$?|\\\(|\\\[|\\begin\{{(?:{DISPLAYS})\*?\}}")
 _CLOSER = {"$$": "$$", "\\(": "\\)", "\\[": "\\]", "\\\\(": "\\\\)", "\\\\[": "\\\\]"}  # two backslashes: for kramdown
 _INLINE_STOP = re.compile(rf"\\.|[{{}}$\n{MARK}]", re.DOTALL)
 _AMOUNT_AND_WORDS = re.compile(r"\d[\d.,]*(?![\d.,])(?:(?<=[.,])[\s,;.)]*|\w?[\s,;.)]+)[A-Za-z]{2}")

@@ -506,7 +506,7 @@ class _NoteFolder:
         if origin.file in MACRO_FILES and r"\begin{document}" not in file.text:
             return
         units = document.units(origin.file, lambda title: read_latex_parts([title])[0][0], self.reading.whole_files)
-        if units or not (file.definitions or origin.file != document.root):
+        if units or not (file.expanded.definitions or origin.file != document.root):
             yield from self._documents(units, place, origin, read)
 
     def _notes(self, place: str, origin: Origin, form: str, text: str) -> _Results:

@@ -196,8 +196,7 @@ class MathPost:
 
     def in_latex(self) -> MathPost:
         r"""Rewrite formulas typed in Unicode, so that ``√2`` and ``\sqrt{2}`` have the same symbols in every index."""
-        formulas = (PostFormula(latex_of_unicode(formula.latex), formula.id) for formula in self.formulas)
-        return replace(self, formulas=tuple(formulas))
+        return self.with_macros(latex_of_unicode)
 
 
 def formula_id(docno: DocNo, i: int) -> FormulaId:
@@ -224,9 +223,7 @@ def plain_text(post: MathPost) -> str:
 
     def in_dollars(match: re.Match[str]) -> str:
         latex = post.formulas[int(match[1])].latex
-        escaped = (
-            len(latex) - len(latex.rstrip("\\"))
-        ) % 2  # by the rest of a stripped "\\ ", which would be the dollar
+        escaped = (len(latex) - len(latex.rstrip("\\"))) % 2  # the dollar, by the rest of a stripped "\\ "
         return f"${latex}{' ' * escaped}$"
 
     return PLACEHOLDER.sub(in_dollars, post.text)

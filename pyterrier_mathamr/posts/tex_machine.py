@@ -325,7 +325,7 @@ Handler: TypeAlias = "Callable[[TexMachine, str], bool]"
 It returns ``False`` where arguments are missing: the command is then written as it is.
 """
 HANDLERS: dict[str, Handler] = {}
-"""The commands that take effect before anything is printed; `tex_primitives` fills it."""
+"""The commands that take effect before anything is printed."""
 _FENCED = re.compile(
     r"\s*(?:\\(?:left|begin|[bB]igg?l?|l(?:vert|Vert|angle|brace|floor|ceil)|mathopen|\|)(?![A-Za-z])|[|(\[])"
 )
@@ -333,6 +333,16 @@ _FENCED = re.compile(
 
 _Include = Callable[[str, str], tuple[str, str | None, str]]
 """Finds the file that another one includes: its name, its text if it is to be read here, and the fault if any."""
+
+
+def handles(*names: str) -> Callable[[Handler], Handler]:
+    """Register the handler of some commands."""
+
+    def register(handler: Handler) -> Handler:
+        HANDLERS.update(dict.fromkeys(names, handler))
+        return handler
+
+    return register
 
 
 @dataclass(slots=True)
@@ -396,6 +406,14 @@ class TexMachine:
                 raise OverLimitError(file.error)
         return file.text
 
+    def expand_now(self, text: str) -> str:
+        """Expand a name or the like at once."""
+        if "\\" not in text:
+            return text
+        expanded = self.alone(Expanded("", text), text, 10 * LONGEST_DELIMITED)
+        self.charge(len(expanded))
+        return expanded
+
     def open_file(self, name: str, text: str, style: bool) -> Expanded:
         file = self.files[name] = Expanded(name, text)
         file.left = file.limit = LONGEST_EXPANSION + 10 * len(text)
@@ -405,6 +423,15 @@ class TexMachine:
         self.outs.append(file)
         self.unended = set()
         return file
+
+    def include_file(self, target: str, *, style: bool = False) -> tuple[str, str]:
+        """Put a file on the stack that is to be read here; return its name, and the fault if any."""
+        if self.include is None:
+            return "", ""
+        name, text, problem = self.include(self.outs[-1].name, target)
+        if text is not None and name not in self.files:
+            self.open_file(name, text, style)
+        return name, problem
 
     def _run(self, floor: int) -> None:
         """Read until the stack of inputs has its former height."""

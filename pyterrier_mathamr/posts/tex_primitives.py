@@ -1,8 +1,7 @@
 r"""The commands of TeX and LaTeX that take effect before anything is printed.
 
-Definitions (``\newcommand``, ``\def``, ``\NewDocumentCommand``, …), conditionals, names that are computed,
-environments, files, and material that is kept as source. Each is a function that registers itself in `HANDLERS` and
-reads its arguments from the stack of inputs.
+Definitions (``\newcommand``, ``\def``, ``\NewDocumentCommand``, …), conditionals and names that are computed. Each is
+a function that registers itself in `HANDLERS` and reads its arguments from the stack of inputs.
 """
 
 from __future__ import annotations
@@ -11,20 +10,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from .math_spans import hidden
 from .statements import kind_of
-from .tex_machine import (
-    DEEPEST,
-    END,
-    HANDLERS,
-    LONGEST_DELIMITED,
-    STOP,
-    STOP_AT,
-    Cursor,
-    Expanded,
-    Handler,
-    TexMachine,
-)
+from .tex_machine import HANDLERS, STOP, STOP_AT, Cursor, TexMachine, handles
 from .tex_macros import (
     AT,
     DEFINED,
@@ -73,34 +60,11 @@ SETTINGS = {  # a brace or bracket for each argument; arguments in brackets are 
     "usetheme": "[{", "usecolortheme": "[{", "setbeamertemplate": "{[{", "DeclareFontFamily": "{{{",
     "DeclareFontShape": "{{{{{{", "DeclareSymbolFont": "{{{{{", "DeclareMathAlphabet": "{{{{{",
 }  # fmt: skip
-_MATH_ENVIRONMENT = re.compile(r"(?:equation|align|alignat|gather|multline|eqnarray|flalign|math|displaymath|dmath)\*?")
-_DROPPED = frozenset(["comment", "filecontents", "filecontents*"])
-_XYMATRIX = re.compile(r"\s*(?:@[^{}\s@]{0,20})*\s*")
-_BARE_FILE = re.compile(r"\s*+([\w./-]{1,300})")
-_VERB = re.compile(r"\*?([^\w\s*])([^\n]{0,300}?)\1")
-_ADDRESS = re.compile(r"\s*+\{([^{}\n]*+)\}")
-_ENVIRONMENT = re.compile(r"[^\S\n]*+\{([^{}\n]{1,80})\}")
-
-_SPECIAL = "\\{}[]$&#%_^~`'\"-()"
-SHELTER = {ord(character): 0xE100 + ord(character) for character in _SPECIAL}
-"""A private-use character for each character of code and addresses that means something else in LaTeX."""
 _LINE_END = re.compile(r"\\.|(?P<comment>%[^\n]*+(?:\n[^\S\n]*+)?)|(?<!\s)\s++", re.DOTALL)
 _IN_BRACKETS = Parameter("o", "[", "]", "")
 
 DEFINING: set[str] = set()
 """The commands that define or set something."""
-
-
-def _handles(*names: str) -> Callable[[Handler], Handler]:
-    """Register the handler of some commands."""
-
-    def register(handler: Handler) -> Handler:
-        HANDLERS.update(dict.fromkeys(names, handler))
-        return handler
-
-    return register
-
-
 _Function: TypeAlias = "Callable[..., bool | None]"
 
 
@@ -112,7 +76,7 @@ def _takes(names: Iterable[str], spec: str, *, defines: bool = False) -> Callabl
     parameters = parameters_of(spec.replace("c", "m")) or ()
 
     def register(function: _Function) -> _Function:
-        @_handles(*names)
+        @handles(*names)
         def handler(tex: TexMachine, by: str) -> bool:
             cursor = Cursor(tex.frames)
             values = tex.values(parameters, cursor)
@@ -178,7 +142,7 @@ def _is_kept(tex: TexMachine, by: str, name: str) -> bool:
     return by.lower().startswith("provide") and (name in tex.macros or is_native(name))
 
 
-@_handles(*SETTINGS)
+@handles(*SETTINGS)
 def _setting(tex: TexMachine, by: str) -> bool:
     cursor = Cursor(tex.frames)
     starred = cursor.next("*")
@@ -190,7 +154,7 @@ def _setting(tex: TexMachine, by: str) -> bool:
     if by in ("usepackage", "RequirePackage", "documentclass") and tex.include:
         ending = ".cls" if by == "documentclass" else ".sty"
         for name in reversed(values[1].split(",")):
-            _begin_file(tex, name.strip() + ending, style=True)
+            tex.include_file(name.strip() + ending, style=True)
     return True
 
 
@@ -217,7 +181,7 @@ def _document_command(tex: TexMachine, by: str, name: str, spec: str, body: str)
         tex.define(name, Macro(parameters, _body(tex, body)))
 
 
-@_handles("def", "gdef", "edef", "xdef")
+@handles("def", "gdef", "edef", "xdef")
 def _def(tex: TexMachine, by: str) -> bool:
     cursor = Cursor(tex.frames)
     cursor.blanks()
@@ -233,21 +197,12 @@ def _def(tex: TexMachine, by: str) -> bool:
     tex.is_global = tex.is_global or by[0] in "gx"
     if by in ("edef", "xdef") and tex.within < _DEEPEST_NAME:
         cursor.take()
-        body = _now(tex, body)
+        body = tex.expand_now(body)
     tex.define(name, Macro(tuple(parameters), _body(tex, body)))
     return _defined(tex, by, cursor if by not in ("edef", "xdef") else None)
 
 
-def _now(tex: TexMachine, text: str) -> str:
-    """Expand a text at once; names and the like."""
-    if "\\" not in text:
-        return text
-    expanded = tex.alone(Expanded("", text), text, 10 * LONGEST_DELIMITED)
-    tex.charge(len(expanded))
-    return expanded
-
-
-@_handles("let")
+@handles("let")
 def _let(tex: TexMachine, by: str) -> bool:
     cursor = Cursor(tex.frames)
     name = _name(cursor.argument())
@@ -339,7 +294,7 @@ def _environment(
     return bool(name)
 
 
-@_handles("long", "global", "protected", "outer")
+@handles("long", "global", "protected", "outer")
 def _prefix(tex: TexMachine, name: str) -> bool:
     tex.is_global = tex.is_global or name == "global"
     tex.frames[-1].skip_blanks()
@@ -350,7 +305,7 @@ def _report(tex: TexMachine, what: str) -> None:
     tex.outs[-1].problems.setdefault(what.replace(AT, "@"), tex.place)
 
 
-@_handles(*_IFS)
+@handles(*_IFS)
 def _if(tex: TexMachine, name: str) -> bool:
     decided = _decided(tex, name)
     if decided is None:
@@ -449,7 +404,7 @@ def _skip_branch(tex: TexMachine, to_else: bool) -> bool:
     return False
 
 
-@_handles("else", "or")
+@handles("else", "or")
 def _else(tex: TexMachine, name: str) -> bool:
     if name == "or" and not tex.branches:
         return False
@@ -459,7 +414,7 @@ def _else(tex: TexMachine, name: str) -> bool:
     return True
 
 
-@_handles("fi")
+@handles("fi")
 def _fi(tex: TexMachine, name: str) -> bool:
     if tex.branches:
         tex.branches.pop()
@@ -490,7 +445,7 @@ def _ifvalue(tex: TexMachine, name: str, value: str, *branches: str) -> None:
 def _ifthenelse(tex: TexMachine, name: str, test: str, yes: str, no: str) -> None:
     decided = None
     if equal := re.fullmatch(r"\s*\\equal\s*\{([^{}]*)\}\s*\{([^{}]*)\}\s*", test):
-        decided = _now(tex, equal[1]) == _now(tex, equal[2])
+        decided = tex.expand_now(equal[1]) == tex.expand_now(equal[2])
     elif flag := re.fullmatch(r"\s*\\boolean\s*\{([A-Za-z@]+)\}\s*", test):
         decided = tex.flags.get(f"if{flag[1]}")
     if decided is None:
@@ -503,7 +458,7 @@ def _ifundefined(tex: TexMachine, name: str, command: str, yes: str, no: str) ->
     _choose(tex, not _is_defined(tex, command), yes, no)
 
 
-@_handles(f"{AT}ifstar", f"{AT}ifnextchar")
+@handles(f"{AT}ifstar", f"{AT}ifnextchar")
 def _ifnext(tex: TexMachine, name: str) -> bool:
     cursor = Cursor(tex.frames)
     sign = "*" if name.endswith("star") else cursor.token(of_any_kind=True)
@@ -520,20 +475,20 @@ def _ifnext(tex: TexMachine, name: str) -> bool:
     return True
 
 
-@_handles("csname")
+@handles("csname")
 def _csname(tex: TexMachine, name: str) -> bool:
     cursor = Cursor(tex.frames)
     text = cursor.until(r"\endcsname")
     if text is None or tex.within >= _DEEPEST_NAME:
         return False
     cursor.take()
-    command = _now(tex, text).strip()
+    command = tex.expand_now(text).strip()
     if re.fullmatch(rf"[A-Za-z@{AT}]+", command):
         tex.push("\\" + command.replace("@", AT), tex.frames[-1])
     return True
 
 
-@_handles("expandafter")
+@handles("expandafter")
 def _expandafter(tex: TexMachine, name: str) -> bool:
     cursor, frame = Cursor(tex.frames), tex.frames[-1]
     cursor.blanks()
@@ -548,17 +503,17 @@ def _expandafter(tex: TexMachine, name: str) -> bool:
         text = cursor.until(r"\endcsname")
         if text is not None and tex.within < _DEEPEST_NAME:
             cursor.take()
-            tex.push("\\" + _now(tex, text).strip().replace("@", AT) + " ", frame)
+            tex.push("\\" + tex.expand_now(text).strip().replace("@", AT) + " ", frame)
     tex.push(first + (" " if first[-1].isalpha() else ""), frame)
     return True
 
 
-@_handles("noexpand")
+@handles("noexpand")
 def _noexpand(tex: TexMachine, name: str) -> bool:
     return True
 
 
-@_handles("xspace")
+@handles("xspace")
 def _xspace(tex: TexMachine, name: str) -> bool:
     cursor = Cursor(tex.frames)
     if cursor.more() and cursor.frame.text[cursor.at] not in " \n\t.,'/?;:!~-)]}{\\":
@@ -566,7 +521,7 @@ def _xspace(tex: TexMachine, name: str) -> bool:
     return True
 
 
-@_handles("makeatletter", "makeatother")
+@handles("makeatletter", "makeatother")
 def _letters(tex: TexMachine, name: str) -> bool:
     letters = STOP_AT if name == "makeatletter" else STOP
     for frame in tex.frames:
@@ -576,7 +531,7 @@ def _letters(tex: TexMachine, name: str) -> bool:
     return True
 
 
-@_handles("begingroup", "bgroup", "endgroup", "egroup")
+@handles("begingroup", "bgroup", "endgroup", "egroup")
 def _edge(tex: TexMachine, name: str) -> bool:
     if name.startswith("b"):
         tex.open_group("group")
@@ -585,157 +540,4 @@ def _edge(tex: TexMachine, name: str) -> bool:
     if name in ("bgroup", "egroup"):
         tex.write("{" if name == "bgroup" else "}", tex.place)
     tex.frames[-1].skip_blanks()
-    return True
-
-
-@_handles("begin")
-def _begin(tex: TexMachine, by: str) -> bool:
-    frame = tex.frames[-1]
-    given = _ENVIRONMENT.match(frame.text, frame.at)
-    if given is None:
-        return False
-    name = given[1].strip()
-    is_source = name in tex.sources or name in _DROPPED
-    if name == "algorithm":  # a program, unless it holds one
-        end = frame.text.find(r"\end{algorithm}", frame.at, frame.at + LONGEST_DELIMITED)
-        is_source = is_source or (end >= 0 and frame.text.find(r"\begin{algorithmic}", frame.at, end) < 0)
-    if is_source:
-        closer = rf"\end{{{name}}}"
-        end = -1 if name in tex.unended else frame.text.find(closer, frame.at)
-        if end < 0:
-            tex.unended.add(name)
-            return False
-        frame.at = end + len(closer)
-        text = "\n\n" if name in _DROPPED else hidden(frame.text[tex.start : frame.at])
-        tex.write(text, tex.place, frame.file is not None and name not in _DROPPED)
-        return True
-    environment = tex.environments.get(name)
-    if environment is None or frame.depth >= DEEPEST:
-        tex.open_group(name)
-        tex.math = tex.math or bool(_MATH_ENVIRONMENT.fullmatch(name))
-        return False
-    begun, frame.at = frame.at, given.end()
-    cursor = Cursor(tex.frames)
-    values = tex.values(environment.begin.parameters, cursor)
-    if values is None:
-        frame.at = begun
-        return False
-    cursor.take()
-    tex.open_group("own", f"{name}\n{environment.end.filled(values)}")
-    tex.push(environment.begin.filled(values), frame)
-    return True
-
-
-@_handles("end")
-def _finish(tex: TexMachine, by: str) -> bool:
-    frame = tex.frames[-1]
-    given = _ENVIRONMENT.match(frame.text, frame.at)
-    if given is None:
-        return False
-    name = given[1].strip()
-    if name not in tex.environments:
-        tex.close(name)
-        return False
-    group = next((group for group in reversed(tex.groups[-50:]) if group.end.partition("\n")[0] == name), None)
-    if group is None:
-        return False
-    frame.at = given.end()
-    tex.push(group.end.partition("\n")[2] + "\\" + END, frame)
-    return True
-
-
-_SOURCE_COMMANDS = {"ce": "m", "chemfig": "O{}m", "xymatrix": "", "lean": "m", "tikz": "o", "Axiom": "", "AxiomC": ""}
-
-
-@_handles(*_SOURCE_COMMANDS)
-def _source_command(tex: TexMachine, name: str) -> bool:
-    """Keep a command and its arguments as source."""
-    frame = tex.frames[-1]
-    if name in ("Axiom", "AxiomC"):
-        end = frame.text.find(r"\DisplayProof", frame.at, frame.at + LONGEST_DELIMITED)
-        if end < 0:
-            return False
-        frame.at = end + len(r"\DisplayProof")
-        tex.write(hidden(frame.text[tex.start : frame.at]), tex.place)
-        return True
-    cursor = Cursor(tex.frames)
-    if name == "xymatrix" and (skipped := _XYMATRIX.match(frame.text, frame.at)):
-        cursor.at = skipped.end()
-    values = tex.values(parameters_of(_SOURCE_COMMANDS[name]) or (), cursor)
-    if name == "tikz":
-        before = cursor.mark()
-        if cursor.group() is None:
-            cursor.reset(before)
-            values = None if cursor.until(";") is None else values
-    elif name == "xymatrix":
-        values = None if cursor.group() is None else values
-    if values is None or cursor.frame is not frame:
-        return False
-    cursor.take()
-    source = values[0] if name == "lean" else frame.text[tex.start : frame.at]
-    tex.write(hidden(source), tex.place)
-    return True
-
-
-@_handles("verb")
-def _verb(tex: TexMachine, name: str) -> bool:
-    frame = tex.frames[-1]
-    code = _VERB.match(frame.text, frame.at)
-    if code is None:
-        return False
-    frame.at = code.end()
-    if code[2]:
-        tex.write(code[2].translate(SHELTER), frame.place(code.start(2)), frame.file is not None)
-    return True
-
-
-@_handles("url", "href", "path", "nolinkurl")
-def _link(tex: TexMachine, name: str) -> bool:
-    frame = tex.frames[-1]
-    address = _ADDRESS.match(frame.text, frame.at)
-    if address is None:
-        return False
-    frame.at = address.end()
-    tex.write(f"\\{name}{{{address[1].translate(SHELTER)}}}", tex.place)
-    return True
-
-
-_INPUTS = {"input": 1, "include": 1, "subfile": 1, "subfileinclude": 1, "import": 2, "subimport": 2}  # arguments
-
-
-@_handles(*_INPUTS)
-def _input(tex: TexMachine, name: str) -> bool:
-    frame = tex.frames[-1]
-    if tex.include is None:
-        return False
-    cursor = Cursor(tex.frames)
-    cursor.next("*")
-    bare = _BARE_FILE.match(frame.text, frame.at) if name == "input" else None
-    given = [bare[1]] if bare else [cursor.argument() for _ in range(_INPUTS[name])]
-    if None in given:
-        return False
-    if bare:
-        cursor.at = bare.end()
-    cursor.take()
-    parts = [_now(tex, part or "").strip() for part in given]
-    target = "/".join(parts).replace("//", "/")
-    out = tex.outs[-1]
-    tex.write("\\" + name + "".join(f"{{{part}}}" for part in parts), tex.place)
-    out.inputs[out.length - len(name) - 1 - sum(len(part) + 2 for part in parts)] = _begin_file(tex, target)
-    return True
-
-
-def _begin_file(tex: TexMachine, target: str, *, style: bool = False) -> tuple[str, str]:
-    """Put a file on the stack that is to be read here; return its name, and the fault if any."""
-    if tex.include is None:
-        return "", ""
-    name, text, problem = tex.include(tex.outs[-1].name, target)
-    if text is not None and name not in tex.files:
-        tex.open_file(name, text, style)
-    return name, problem
-
-
-@_handles("endinput")
-def _endinput(tex: TexMachine, name: str) -> bool:
-    tex.frames[-1].at = len(tex.frames[-1].text)
     return True
