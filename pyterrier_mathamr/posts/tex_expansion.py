@@ -92,7 +92,7 @@ def collected(text: str, known: Definitions | None = None) -> Definitions:
             continue
         expander.start, frame.at = head.span()
         del expander.frames[1:]
-        if HANDLERS[head[1]](expander, head[1]) and file.definitions:
+        if HANDLERS[head[1]](expander, head[1]) is not False and file.definitions:
             found.append(file.definitions[-1]._replace(start=head.start(), end=frame.at))
         else:
             frame.at = head.end()
@@ -147,7 +147,7 @@ def _begin(tex: TexMachine, by: str) -> bool:
         return False
     cursor.take()
     tex.open_group("own", f"{name}\n{environment.end.filled(values)}")
-    tex.push(environment.begin.filled(values), frame)
+    tex.push(environment.begin.filled(values))
     return True
 
 
@@ -165,7 +165,7 @@ def _finish(tex: TexMachine, by: str) -> bool:
     if group is None:
         return False
     frame.at = given.end()
-    tex.push(group.end.partition("\n")[2] + "\\" + END, frame)
+    tex.push(group.end.partition("\n")[2] + "\\" + END)
     return True
 
 
@@ -251,6 +251,5 @@ def _input(tex: TexMachine, name: str) -> bool:
 
 
 @handles("endinput")
-def _endinput(tex: TexMachine, name: str) -> bool:
+def _endinput(tex: TexMachine, name: str) -> None:
     tex.frames[-1].at = len(tex.frames[-1].text)
-    return True

@@ -319,7 +319,7 @@ _OF_ONE = """
 _OF_TWO = "frac dfrac tfrac binom dbinom tbinom overset underset stackrel textcolor"
 _ARITY = {**dict.fromkeys(_OF_ONE.split(), 1), **dict.fromkeys(_OF_TWO.split(), 2)}
 """Arguments of commands that TeX does not take as a script without braces."""
-Handler: TypeAlias = "Callable[[TexMachine, str], bool]"
+Handler: TypeAlias = "Callable[[TexMachine, str], bool | None]"
 """Gets the machine, which has read the name of a command, and this name.
 
 It returns ``False`` where arguments are missing: the command is then written as it is.
@@ -519,7 +519,7 @@ class TexMachine:
                 return frame.skip_blanks()
             if macro is None and handler:
                 self.start = start
-                if handler(self, name):
+                if handler(self, name) is not False:
                     return None
             elif name not in self._recursive:
                 macro = macro or self.meaning(name)
@@ -564,7 +564,7 @@ class TexMachine:
         cursor.take()
         written = "".join(f"{{{value}}}" if len(value or "") != 1 else f" {value}" for value in values)
         written = f"\\{ITSELF}{name}{written}"
-        self.push(f"{{{written}}}" if is_script else written, frame)
+        self.push(f"{{{written}}}" if is_script else written)
         return True
 
     def _expand(self, name: str, macro: Macro, frame: Frame, start: int) -> bool:
@@ -582,7 +582,7 @@ class TexMachine:
             self._use = frame, start, frame.file.state()
         if frame.depth < DEEPEST:
             cursor.take()
-            self.push(macro.filled(values), frame, place=frame.place(start))
+            self.push(macro.filled(values), place=frame.place(start))
             return True
         out = self.outs[-1]
         out.problems.setdefault(rf"\{name} expands to itself, and is left as it is".replace(AT, "@"), frame.origin)
@@ -598,8 +598,9 @@ class TexMachine:
         self.word = self._script = False
         return True
 
-    def push(self, text: str, frame: Frame, place: int | None = None) -> None:
+    def push(self, text: str, frame: Frame | None = None, place: int | None = None) -> None:
         """Put a text on the stack, within the limits; in braces if it is a script that begins with a fence."""
+        frame = frame or self.frames[-1]
         if self._script and len(text) > 1 and _FENCED.match(text):
             text = f"{{{text}}}"
         frames = self.frames

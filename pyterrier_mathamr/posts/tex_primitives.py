@@ -295,10 +295,9 @@ def _environment(
 
 
 @handles("long", "global", "protected", "outer")
-def _prefix(tex: TexMachine, name: str) -> bool:
+def _prefix(tex: TexMachine, name: str) -> None:
     tex.is_global = tex.is_global or name == "global"
     tex.frames[-1].skip_blanks()
-    return True
 
 
 def _report(tex: TexMachine, what: str) -> None:
@@ -306,7 +305,7 @@ def _report(tex: TexMachine, what: str) -> None:
 
 
 @handles(*_IFS)
-def _if(tex: TexMachine, name: str) -> bool:
+def _if(tex: TexMachine, name: str) -> None:
     decided = _decided(tex, name)
     if decided is None:
         _report(tex, rf"\{name} cannot be decided here, and each of its branches is read")
@@ -314,7 +313,6 @@ def _if(tex: TexMachine, name: str) -> bool:
     if decided is False and not _skip_branch(tex, to_else=True):
         tex.branches.pop()
         _report(tex, rf"\{name} is never closed")
-    return True
 
 
 def _decided(tex: TexMachine, name: str) -> bool | None:
@@ -415,16 +413,15 @@ def _else(tex: TexMachine, name: str) -> bool:
 
 
 @handles("fi")
-def _fi(tex: TexMachine, name: str) -> bool:
+def _fi(tex: TexMachine, name: str) -> None:
     if tex.branches:
         tex.branches.pop()
     tex.frames[-1].skip_blanks()
-    return True
 
 
 def _choose(tex: TexMachine, decided: bool | None, yes: str, no: str) -> None:
     """Read the branch that is taken, and both if that is not decided."""
-    tex.push(yes + no if decided is None else yes if decided else no, tex.frames[-1])
+    tex.push(yes + no if decided is None else yes if decided else no)
 
 
 _VALUE_TESTS = [f"If{what}" for what in ("NoValue", "Value", "Boolean", "Blank")]
@@ -484,7 +481,7 @@ def _csname(tex: TexMachine, name: str) -> bool:
     cursor.take()
     command = tex.expand_now(text).strip()
     if re.fullmatch(rf"[A-Za-z@{AT}]+", command):
-        tex.push("\\" + command.replace("@", AT), tex.frames[-1])
+        tex.push("\\" + command.replace("@", AT))
     return True
 
 
@@ -509,30 +506,28 @@ def _expandafter(tex: TexMachine, name: str) -> bool:
 
 
 @handles("noexpand")
-def _noexpand(tex: TexMachine, name: str) -> bool:
-    return True
+def _noexpand(tex: TexMachine, name: str) -> None:
+    """Go over the command."""
 
 
 @handles("xspace")
-def _xspace(tex: TexMachine, name: str) -> bool:
+def _xspace(tex: TexMachine, name: str) -> None:
     cursor = Cursor(tex.frames)
     if cursor.more() and cursor.frame.text[cursor.at] not in " \n\t.,'/?;:!~-)]}{\\":
         tex.write(" ", tex.place)
-    return True
 
 
 @handles("makeatletter", "makeatother")
-def _letters(tex: TexMachine, name: str) -> bool:
+def _letters(tex: TexMachine, name: str) -> None:
     letters = STOP_AT if name == "makeatletter" else STOP
     for frame in tex.frames:
         if frame.file is tex.outs[-1] or frame is tex.frames[-1]:
             frame.letters = letters
     tex.frames[-1].skip_blanks()
-    return True
 
 
 @handles("begingroup", "bgroup", "endgroup", "egroup")
-def _edge(tex: TexMachine, name: str) -> bool:
+def _edge(tex: TexMachine, name: str) -> None:
     if name.startswith("b"):
         tex.open_group("group")
     else:
@@ -540,4 +535,3 @@ def _edge(tex: TexMachine, name: str) -> bool:
     if name in ("bgroup", "egroup"):
         tex.write("{" if name == "bgroup" else "}", tex.place)
     tex.frames[-1].skip_blanks()
-    return True
