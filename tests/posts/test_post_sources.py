@@ -7,6 +7,7 @@ import sys
 import threading
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -262,17 +263,20 @@ def test_a_file_is_read_once_so_that_its_digest_is_of_the_text_of_its_posts(tmp_
 
 
 @pytest.mark.parametrize("name", ["a.md", "a.tex", "a.jsonl"])
-def test_a_file_that_is_being_written_is_waited_for(tmp_path: Path, name: str) -> None:
+def test_a_file_that_is_being_written_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     (tmp_path / "other.md").write_text("calm")
-    source = tmp_path / name if name.endswith("jsonl") else tmp_path
+    age = 0.01  # seconds since the file was written, by the clock of the reader
     with open(tmp_path / name, "w") as file:
         file.write('{"docno": "a", "text": "The beginning')
         file.flush()
 
-        def finish() -> None:
+        def finish(seconds: float) -> None:
+            nonlocal age
             file.write(' and the end."}\n')
             file.close()
+            age = 1.0
 
-        threading.Timer(0.02, finish).start()
-        found = [post for _, post in read_posts(source)]
+        clock = SimpleNamespace(time=lambda: (tmp_path / name).stat().st_mtime + age, sleep=finish)
+        monkeypatch.setattr(files, "time", clock)
+        found = [post for _, post in read_posts(tmp_path / name if name.endswith("jsonl") else tmp_path)]
     assert any("and the end" in post.html for post in found if isinstance(post, Document))
