@@ -23,7 +23,7 @@ import pandas as pd
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr.posts import Document, read_posts
 from pyterrier_mathamr.posts.files import listed
-from pyterrier_mathamr.posts.kept_source import source_texts
+from pyterrier_mathamr.posts.math_spans import source_texts
 
 _DECLARES = re.compile(
     r"^[ \t]*(?:[\w.#]+(?: [^\n=]*?)? in[ \t]+)?(?:@\[(?:[^\[\]]|\[[^\[\]]*\])*\]\s*)*"

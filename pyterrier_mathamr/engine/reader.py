@@ -37,7 +37,7 @@ from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import Document, FolderMacros, MathPost, Origin, post_from_any, post_from_html
 from pyterrier_mathamr.posts.post import typed_text
 from pyterrier_mathamr.posts.reading import report_unclosed
-from pyterrier_mathamr.posts.tex_input import NAME
+from pyterrier_mathamr.posts.tex_macros import NAME
 from pyterrier_mathamr.posts.topics import TOPIC_FORMS
 from pyterrier_mathamr.sparse.expressions import query_formula
 from pyterrier_mathamr.sparse.patterns import described, read_pattern

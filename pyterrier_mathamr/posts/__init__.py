@@ -3,15 +3,14 @@
 ::
 
     row, text, Markdown, LaTeX ──reading (markdown, latex_document)──▶ HTML or text
-    macros, conditionals ──tex_expansion (tex_primitives, tex_macros, tex_input)──▶ LaTeX of common commands
+    macros, conditionals ──tex_expansion (tex_primitives, tex_machine, tex_macros)──▶ LaTeX of common commands
     HTML ──html (mathml_latex)──▶ text with marks ──post (math_spans)──▶ MathPost ──▶ sentences
 
-    dictionaries, .jsonl ──own_posts──▶ Document
-    files of notes ──files──▶ latex_folder, latex_units         ┐
-                              other_markups, markdown_units     ├──statements──▶ units ──note_files──▶ Document
-                              lean                              │
-                              HTML and text                     ┘
-    folders in BEIR's layout ──beir──▶ documents, queries, judgments
+    dictionaries, .jsonl ──own_posts──▶ Document; folders in BEIR's layout ──own_posts──▶ documents, queries, judgments
+    files of notes ──files──▶ latex_units             ┐
+                              other_markups, markdown ├──statements──▶ units ──note_files──▶ Document
+                              lean                    │
+                              HTML and text           ┘
     documents ──passages──▶ passages that cut no formula
 
 Almost half of this layer is the reading of files of notes: people write statements, numbers and labels in many ways.

@@ -1,13 +1,12 @@
-from .beir import BeirFolder as BeirFolder
-from .files import UnreadFilesError as UnreadFilesError
 from .files import json_lines as json_lines
 from .files import post_files as post_files
-from .latex_folder import FolderMacros as FolderMacros
 from .math_spans import is_formula as is_formula
 from .math_spans import latex_of_unicode as latex_of_unicode
 from .math_spans import strip_delimiters as strip_delimiters
+from .note_files import FolderMacros as FolderMacros
 from .own_posts import IDS as IDS
 from .own_posts import TEXTS as TEXTS
+from .own_posts import BeirFolder as BeirFolder
 from .own_posts import Source as Source
 from .own_posts import SourceMacros as SourceMacros
 from .own_posts import accepted_posts as accepted_posts

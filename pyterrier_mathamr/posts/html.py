@@ -22,13 +22,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape, unescape
 
-from .kept_source import SOURCE_CLASS
 from .math_spans import (
     CODE_BACKSLASH,
     CODE_DOLLAR,
     CODE_END,
     CODE_START,
     MARK,
+    SOURCE_CLASS,
     clean,
     has_dollar,
     mask,

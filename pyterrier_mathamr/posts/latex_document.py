@@ -18,12 +18,9 @@ from functools import cache
 
 from pyterrier_mathamr._common.running.worker import OverLimitError
 
-from .kept_source import HIDDEN
-from .math_spans import clean, math_spans, replaced
-from .tex_expansion import Expander, collected
-from .tex_input import closers
-from .tex_macros import Definitions, package_macros, text_tables
-from .tex_primitives import DEFINED, SHELTER
+from .math_spans import HIDDEN, clean, math_spans, replaced
+from .tex_expansion import SHELTER, Expander, collected
+from .tex_macros import DEFINED, Definitions, closers, package_macros, text_tables
 
 _UNSHELTER = {
     ord(DEFINED): "",
@@ -193,20 +190,24 @@ class _Reader:
         self._out: list[str] = []
 
     def text(self) -> str:
-        at = 0
-        while token := _TOKEN.search(self._masked, at):
-            self._out.append(self._masked[at : token.start()])
-            at, mark = token.end(), token[0]
+        masked, at = self._masked, 0
+        while token := _TOKEN.search(masked, at):
+            self._out.append(masked[at : token.start()])
+            start, at, mark, character = token.start(), token.end(), token[0], token[2]
             if mark == _HOLD:
-                at, formula = self._formulas[token.start()]
+                at, formula = self._formulas[start]
                 self._out.append(formula)
             elif token[1]:
-                at = self._command(token[1], token.start(), at)
-            elif token[2]:
-                at = self._character(token[2], at)
+                at = self._command(token[1], start, at)
+            elif character and (end := self._accented(character, at)):
+                at = end
+            elif character:
+                if character == "\\":
+                    at = _after(_OPTION, masked, at + masked.startswith("*", at))
+                self._out.append(_CHARACTERS.get(character, " " if character in ",;:! \n\t" else character))
             else:
-                self._out.append(self._brace(token.start()) if mark in "{}" else _MARKS[mark])
-        self._out.append(self._masked[at:])
+                self._out.append(self._brace(start) if mark in "{}" else _MARKS[mark])
+        self._out.append(masked[at:])
         return "".join(self._out)
 
     def _brace(self, at: int) -> str:
@@ -217,14 +218,6 @@ class _Reader:
             self._after[self._ends[at]] = "}"
             return "{"
         return self._after.get(at, "")
-
-    def _character(self, character: str, at: int) -> int:
-        if end := self._accented(character, at):
-            return end
-        if character == "\\":
-            at = _after(_OPTION, self._masked, at + self._masked.startswith("*", at))
-        self._out.append(_CHARACTERS.get(character, " " if character in ",;:! \n\t" else character))
-        return at
 
     def _accented(self, accent: str, at: int) -> int:
         """Write the letter that follows with an accent; return its end, or 0 if it is no accent or none follows."""
@@ -286,8 +279,8 @@ class _Reader:
 @cache
 def _symbols() -> dict[str, str]:
     macros = text_tables()[0].iter_macro_specs()
-    found = {macro.macroname: macro.simplify_repl for macro in macros if macro.macroname.isalpha()}
-    symbols = {name: text for name, text in found.items() if isinstance(text, str) and "%" not in text}
+    texts = {macro.macroname: macro.simplify_repl for macro in macros if macro.macroname.isalpha()}
+    symbols = {name: text for name, text in texts.items() if isinstance(text, str) and "%" not in text}
     escaped = {name: text.replace("$", r"\$") for name, text in symbols.items() if name != "today"}
     return {**escaped, "LaTeX": "LaTeX", "TeX": "TeX", "dots": "…", "ldots": "…"}
 

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
@@ -23,19 +22,26 @@ from typing import NamedTuple, TypeAlias
 from pyterrier_mathamr._common.feedback import report_problem
 
 from .latex_document import REFERENCES, TITLE, after_blanks, excerpt, read_latex_parts
+from .math_spans import DISPLAYS
 from .statements import PROOFS, Lead, Outline, Unit, kind_of, lead_of, numbered_lead, printed_name, series
 from .tex_expansion import Expander
-from .tex_input import BRACE, Definition, Expanded, closers
+from .tex_machine import Expanded
+from .tex_macros import BRACE, Definition, closers
 
 _LEVELS = {
     "part": 1, "chapter": 2, "section": 3, "subsection": 4, "subsubsection": 5, "paragraph": 6, "subparagraph": 7,
 }  # fmt: skip
 _DEPTH_0 = 2  # the level whose depth LaTeX counts as 0
+INPUT = (
+    r"\\(?P<input>input|include|subfile|subfileinclude)(?![A-Za-z@])"
+    r"\s*+(?:\{(?P<file>[^{}\n#]{1,300})\}|(?P<bare>[\w./-]{1,300}))"
+    r"|\\(?:sub)?import\*?\s*+\{(?P<folder>[^{}\n#]{0,300})\}\s*+\{(?P<imported>[^{}\n#]{1,300})\}"
+)
+"""Matches a command that includes a file."""
 _TOKENS = (
     rf"\\(?P<heading>{'|'.join(_LEVELS)})(?P<star>\*?)(?![A-Za-z@])"
     r"|\\(?P<edge>begin|end)[^\S\n]*+\{(?P<name>[^{}\n]{1,80})\}"
-    r"|\\(?P<input>input|include|subfile|subfileinclude)(?![A-Za-z@])\s*+(?:\{(?P<file>[^{}\n#]{1,300})\}|(?P<bare>[\w./-]{1,300}))"
-    r"|\\(?:sub)?import\*?\s*+\{(?P<folder>[^{}\n#]{0,300})\}\s*+\{(?P<imported>[^{}\n#]{1,300})\}"
+    rf"|{INPUT}"
     r"|(?m:^)[^\S\n]*+(?:\\(?:noindent|par|(?:small|med|big)skip)(?![A-Za-z])[^\S\n]*+\n?[^\S\n]*+){0,4}+(?P<par>)"
     r"(?:(?:\\(?:textbf|textsc|textit|emph)\s*+\{|\{\s*+\\(?:bf|bfseries|it|itshape|sc|em)(?![A-Za-z])\s*+)"
     r"(?P<words>[^{}\n]{1,300})\}|(?:\\S\s*+|§\s*+)?(?P<number>\d{1,3}(?:\.\d{1,3}){1,4})(?=\.?[^\S\n]))"
@@ -49,7 +55,7 @@ _OVERLAY = re.compile(r"<[^<>\n]{0,40}>")
 _NOTE = re.compile(r"[\[\]{]")
 _SETTING = re.compile(r"([a-z ]{1,30})=\s*(\{[^{}]*\}|[^,{}]*)")
 _LABEL = re.compile(r"\\(?P<edge>begin|end)\{(?P<name>[^{}\n]{1,40})\}|\\label\s*+\{(?P<label>[^{}\n]{1,200})\}")
-_MATH = re.compile(r"(?:equation|align|alignat|gather|multline|eqnarray|flalign|subequations|figure|table)\*?")
+_MATH = re.compile(rf"(?:{DISPLAYS}|subequations|figure|table)\*?")
 _BOOKS = re.compile(r"book|report|scrbook|scrreprt|memoir|thesis|amsbook|svmono|tufte-book")
 _THE = re.compile(r"\\the([A-Za-z]{1,40})(?![A-Za-z])\s*")
 _PRINTED = re.compile(r"\\(arabic|Alph|alph|Roman|roman)\s*\{([A-Za-z*]{1,40})\}")
@@ -75,29 +81,43 @@ class _Theorem(NamedTuple):
     prefix: str = ""
 
 
+Token: TypeAlias = re.Match[str] | Definition
+
+
 class LatexFile:
-    """A LaTeX file after expansion, with the places where it is split.
+    """A LaTeX file after expansion, and how far it was read.
 
     Attributes:
-        text: its text.
+        name: the file's.
+        expanded: the file as TeX reads it.
+        text: its text after expansion.
         ends: the brace that closes each brace.
-        tokens: headings, begins and ends of environments, paragraphs and files that are included.
-        definitions: of macros and kinds of statements, and settings.
-        inputs: the files that it includes, by place: the name, or the fault.
+        matches: headings, begins and ends of environments, paragraphs and files that are included.
     """
 
-    def __init__(self, expanded: Expanded) -> None:
-        self.text, self.definitions, self.inputs = expanded.text, expanded.definitions, expanded.inputs
-        self.expanded = expanded
+    def __init__(self, name: str, expanded: Expanded) -> None:
+        self.name, self.expanded, self.text = name, expanded, expanded.text
         self.ends = closers(self.text)
-        self.tokens: list[re.Match[str]] = []
-        for token in re.finditer(_TOKENS, self.text):
-            start = token.start()
-            if token["par"] is not None:
+        self.matches: list[re.Match[str]] = []
+        for match in re.finditer(_TOKENS, self.text):
+            start = match.start()
+            if match["par"] is not None:
                 before = self.text[self.text.rfind("\n", 0, max(start - 1, 0)) + 1 : start]
                 if before.strip() and not _STRUCTURE.match(before):
                     continue  # no blank line before it
-            self.tokens.append(token)
+            self.matches.append(match)
+        tokens: list[tuple[int, Token]] = [(match.start(), match) for match in self.matches]
+        tokens += ((setting.start, setting) for setting in expanded.definitions)
+        self.tokens = iter(sorted(tokens, key=itemgetter(0)))
+        self.begun = self.text.find(r"\begin{document}")
+        ended = self.text.find(r"\end{document}", max(self.begun, 0))
+        self.end = ended if ended >= 0 else len(self.text)
+        pars = {match.start(): match for match in self.matches if match["par"] is not None}
+        numbers = {at: par["number"] or numbered_lead(par["words"] or "")[1] for at, par in pars.items()}
+        self.numbered = series({at: number for at, number in numbers.items() if number})
+        self.statement_ends: dict[int, int] = {}  # where each statement and proof ends that has an end
+        self.silent = False  # its text is not read, as before the begin of the document
+        self.at = 0
 
     def line(self, place: int) -> int:
         """Return the line in the file of a place in the text, from 1."""
@@ -170,23 +190,6 @@ def shown(text: str) -> str:
     return _UNSEEN.sub("", text)
 
 
-Token: TypeAlias = re.Match[str] | Definition
-
-
-@dataclass
-class _Open:
-    """A file that is being read."""
-
-    name: str
-    file: LatexFile
-    tokens: Iterator[tuple[int, Token]]
-    ends: Mapping[int, int]  # where each statement and proof ends that has an end
-    numbered: frozenset[int]
-    end: int
-    silent: bool  # its text is not read, as before the begin of the document
-    at: int = 0
-
-
 class LatexDocument:
     """The files of a document, split.
 
@@ -196,18 +199,19 @@ class LatexDocument:
 
     def __init__(self, members: Sequence[str], expander: Expander, everywhere: Iterable[Definition]) -> None:
         self.root = members[0]
-        self.files = {name: LatexFile(expander.files[name]) for name in members}
+        self.files = {name: LatexFile(name, expander.files[name]) for name in members}
         self._expander = expander
         self._outline = Outline()
         self._counters = _Counters()
         self._theorems: dict[str, _Theorem] = {}
-        self._frames: list[_Open] = []
+        self._frames: list[LatexFile] = []
         self._until = -1  # where the open statement or proof ends in its file; -1 where nothing ends it
         self._depth = 0  # of the frames, where it began
-        for of in (*everywhere, *(of for file in expander.files.values() for of in file.definitions)):
-            if of.by not in _SETTING_COUNTERS:
-                self._declare(of)
-        if any(token["heading"] == "chapter" for file in self.files.values() for token in file.tokens):
+        settings = [setting for file in expander.files.values() for setting in file.definitions]
+        for setting in (*everywhere, *settings):
+            if setting.by not in _SETTING_COUNTERS:
+                self._declare(setting)
+        if any(token["heading"] == "chapter" for file in self.files.values() for token in file.matches):
             self._counters.book()
         for name, macro in expander.macros.items():
             if name.startswith("the") and macro.plain:
@@ -228,18 +232,10 @@ class LatexDocument:
     def _push(self, name: str, *, silent: bool) -> None:
         self._seen.add(name)
         file = self.files[name]
-        tokens: list[tuple[int, Token]] = [(token.start(), token) for token in file.tokens]
-        tokens = sorted([*tokens, *((of.start, of) for of in file.definitions)], key=itemgetter(0))
-        begun = file.text.find(r"\begin{document}")
-        ended = file.text.find(r"\end{document}", max(begun, 0))
-        end = ended if ended >= 0 else len(file.text)
-        paragraphs = {token.start(): token for token in file.tokens if token["par"] is not None}
-        numbers = {at: of["number"] or numbered_lead(of["words"] or "")[1] for at, of in paragraphs.items()}
-        numbered = series({at: number for at, number in numbers.items() if number})
-        ends: dict[int, int] = {}  # where each statement and proof ends that has an end
+        file.silent = silent or file.begun >= 0
         opened: list[tuple[str, int]] = []
         counts: Counter[str] = Counter()
-        for token in file.tokens:
+        for token in file.matches:
             environment = (token["name"] or "").strip()
             if token["edge"] == "begin" and self._kind(environment):
                 opened.append((environment, token.start()))
@@ -249,13 +245,13 @@ class LatexDocument:
                 while last != environment:
                     last, place = opened.pop()
                     counts[last] -= 1
-                ends[place] = token.start()
-        self._frames.append(_Open(name, file, iter(tokens), ends, numbered, end, silent or begun >= 0))
+                file.statement_ends[place] = token.start()
+        self._frames.append(file)
         title = TITLE.search(file.text)
         closer = file.ends.get(title.end()) if title else None
         written = file.text[title.end() + 1 : closer] if title and closer else ""
         if self._outline.open is None:
-            self._outline.begin_file(name, written, file.line(begun if begun >= 0 else 0))
+            self._outline.begin_file(name, written, file.line(max(file.begun, 0)))
 
     def _kind(self, name: str) -> str:
         if name.rstrip("*") == "restatable":
@@ -299,7 +295,7 @@ class LatexDocument:
         frame = self._frames[-1]
         if end > frame.at:
             if not frame.silent:
-                self._outline.write(frame.name, frame.file.text[frame.at : end])
+                self._outline.write(frame.name, frame.text[frame.at : end])
             frame.at = end
 
     def _cut(self, start: int, at: int) -> int:
@@ -307,7 +303,7 @@ class LatexDocument:
         self._write(start)
         self._outline.open = None
         self._frames[-1].at = at
-        return self._frames[-1].file.line(start)
+        return self._frames[-1].line(start)
 
     def _begin(self, lead: Lead, line: int, label: str, printed: str = "", until: int = -1) -> None:
         self._outline.begin(self._frames[-1].name, lead, line, label, printed)
@@ -319,8 +315,7 @@ class LatexDocument:
         return self._frames[-1].silent or (self._outline.open is not None and self._until >= 0)
 
     def _heading(self, token: re.Match[str]) -> None:
-        frame = self._frames[-1]
-        file, level = frame.file, _LEVELS[token["heading"]]
+        file, level = self._frames[-1], _LEVELS[token["heading"]]
         option = _OPTION.match(file.text, token.end())
         opener = after_blanks(file.text, option.end() if option else token.end())
         if opener not in file.ends:
@@ -336,7 +331,7 @@ class LatexDocument:
         line = self._cut(token.start(), label.end() if label else end)
         lead = lead_of(title.rstrip(".:")) if level >= _LEVELS["paragraph"] else None
         if lead is None:
-            self._outline.heading(frame.name, level, title, line, label[1] if label else "")
+            self._outline.heading(file.name, level, title, line, label[1] if label else "")
         else:
             self._begin(lead, line, label[1] if label else "")
 
@@ -355,16 +350,16 @@ class LatexDocument:
         kind = self._kind(name)
         if not kind or frame.silent:
             return
-        lead, label, end, printed = self._lead(frame.file, token.end(), name, kind)
+        lead, label, end, printed = self._lead(frame, token.end(), name, kind)
         if is_open and (self._until >= 0 or not is_here):
             return  # a claim within a proof
         line = self._cut(token.start(), end)
-        until = frame.ends.get(token.start(), -1)
+        until = frame.statement_ends.get(token.start(), -1)
         if until < 0:
             what = rf"\begin{{{name}}} is never closed"
-            report_problem(frame.name, what, " ".join(frame.file.text[token.start() : token.start() + 60].split()))
+            report_problem(frame.name, what, " ".join(frame.text[token.start() : token.start() + 60].split()))
         if kind not in PROOFS:
-            label = label or _label_in(frame.file.text, end, until)
+            label = label or _label_in(frame.text, end, until)
         self._begin(lead, line, label, printed, until)
 
     def _lead(self, file: LatexFile, at: int, name: str, kind: str) -> tuple[Lead, str, int, str]:
@@ -405,16 +400,16 @@ class LatexDocument:
         if lead is None and token.start() not in frame.numbered:
             return
         self._cut(token.start(), token.end())
-        line = frame.file.line(token.start("par"))
+        line = frame.line(token.start("par"))
         if lead is None:
             number = number or token["number"]
             self._outline.part(frame.name, "paragraph", number, words.rstrip(" .:") or number, line)
         else:
-            self._begin(lead, line, "" if lead.kind in PROOFS else _label_in(frame.file.text, token.end(), -1))
+            self._begin(lead, line, "" if lead.kind in PROOFS else _label_in(frame.text, token.end(), -1))
 
     def _include(self, token: re.Match[str]) -> None:
         frame = self._frames[-1]
-        name, problem = frame.file.inputs.get(token.start(), ("", ""))
+        name, problem = frame.expanded.inputs.get(token.start(), ("", ""))
         if any(name == other.name for other in self._frames):
             problem = f"{name} includes itself, which is not followed"
         if problem:
@@ -426,8 +421,8 @@ class LatexDocument:
                 self._outline.open = None
             self._push(name, silent=frame.silent)
 
-    def _declare(self, of: Definition) -> None:
-        by, counters, given = of.by, self._counters, [text.strip() for text in of.arguments]
+    def _declare(self, setting: Definition) -> None:
+        by, counters, given = setting.by, self._counters, [text.strip() for text in setting.arguments]
         if by == "documentclass" and _BOOKS.search(given[1]):
             counters.book()
         elif by in ("numberwithin", "counterwithin"):
@@ -446,21 +441,21 @@ class LatexDocument:
             name = _first_of(options, "name", "title", "heading") or env.capitalize()
             shared = _first_of(options, "sibling", "numberlike", "sharenumber")
             within = _first_of(options, "numberwithin", "within", "parent")
-            self._declare_theorem(env, name, shared, within, of.starred or options.get("numbered") == "no")
+            self._declare_theorem(env, name, shared, within, setting.starred or options.get("numbered") == "no")
         elif by == "newtcbtheorem":
             options, (_, env, name, _, prefix) = _settings(given[0]), given
             shared, within = options.get("use counter from", ""), options.get("number within", "")
             self._declare_theorem(env, name, shared, within, prefix=prefix)
         elif by.endswith(("theorem", "theoremenv")):
             env, shared, name, within = given[by == "newmdtheoremenv" :][:4]
-            self._declare_theorem(env, " ".join(name.split()), shared, within, of.starred)
+            self._declare_theorem(env, " ".join(name.split()), shared, within, setting.starred)
 
     def _declare_theorem(
         self, env: str, name: str, shared: str, within: str, bare: bool = False, prefix: str | None = None
     ) -> None:
         """Declare a kind of statement, which may share the counter of another one or have no numbers."""
         if "\\" in name or "{" in name:  # without fonts, colors and macros
-            name = _BABEL.sub(lambda of: f" {of[1].capitalize()}", self._expander.text(name))
+            name = _BABEL.sub(lambda name: f" {name[1].capitalize()}", self._expander.text(name))
             [name] = read_latex_parts([name])[0]
         name = " ".join(name.split())
         alias = self._theorems.get(f"{env} ")

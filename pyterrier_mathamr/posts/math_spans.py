@@ -25,6 +25,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from html import escape, unescape
 
 MARK = "\ue000"
 """Private-use character in the place of a formula that is already known."""
@@ -39,10 +40,9 @@ LONGEST_DISPLAY = 20_000
 LONGEST_INLINE = 4_000
 _NESTED = 8  # formulas in the text of a formula
 
-_OPENER = re.compile(
-    r"\\\\[(\[]?|\\\$|\$\$?|\\\(|\\\["
-    r"|\\begin\{(?:(?:equation|align|alignat|gather|multline|eqnarray|flalign)\*?)\}"
-)
+DISPLAYS = "equation|align|alignat|gather|multline|eqnarray|flalign"
+"""Environments that are formulas, also with a star."""
+_OPENER = re.compile(rf"\\\\[(\[]?|\\\$|\$\$?|\\\(|\\\[|\\begin\{{(?:{DISPLAYS})\*?\}}")
 _CLOSER = {"$$": "$$", "\\(": "\\)", "\\[": "\\]", "\\\\(": "\\\\)", "\\\\[": "\\\\]"}  # two backslashes: for kramdown
 _INLINE_STOP = re.compile(rf"\\.|[{{}}$\n{MARK}]", re.DOTALL)
 _AMOUNT_AND_WORDS = re.compile(r"\d[\d.,]*(?![\d.,])(?:(?<=[.,])[\s,;.)]*|\w?[\s,;.)]+)[A-Za-z]{2}")
@@ -248,13 +248,13 @@ def _tokens(text: str) -> Iterator[_Token]:
     """Find the tokens of a text; an edge comes before and after all, so that each other token has neighbors."""
     yield _Token("edge", "\n", 0, 0)
     for match in _TOKEN.finditer(text):
-        kind, found = match.lastgroup or "", match[0]
+        kind, token = match.lastgroup or "", match[0]
         if kind == "any":
-            symbol = "symbol" if _is_mathematical(found) else "word"
-            kind = "operator" if found in _RELATIONS else "big" if found in "∑∏∫∬∭∮∂∇√∛∜∀∃¬" else symbol
-        elif kind == "command" and found in _STRUCTURE:
+            symbol = "symbol" if _is_mathematical(token) else "word"
+            kind = "operator" if token in _RELATIONS else "big" if token in "∑∏∫∬∭∮∂∇√∛∜∀∃¬" else symbol
+        elif kind == "command" and token in _STRUCTURE:
             kind = "word"
-        yield _Token(kind, found, match.start(), match.end())
+        yield _Token(kind, token, match.start(), match.end())
     yield _Token("edge", "\n", len(text), len(text))
 
 
@@ -375,9 +375,7 @@ def _has_evidence(run: list[_Token]) -> bool:
         if token.kind == "function" and i + 1 < len(tokens) and tokens[i + 1].kind != "relation":
             return True
         if token.text == "(" and i and tokens[i - 1].kind == "letters" and len(tokens[i - 1].text) == 1:
-            kinds = [
-                argument.kind for argument in tokens[i + 1 :]
-            ]  # the arguments of a function: ``f(x)``, ``P(x, 2)``
+            kinds = [token.kind for token in tokens[i + 1 :]]  # the arguments of a function: ``f(x)``, ``P(x, 2)``
             if "close" in kinds and "letters" in kinds[: kinds.index("close")]:
                 return True
     return False
@@ -506,3 +504,54 @@ def _radicand(source: str, start: int) -> tuple[str, int]:
         return "", start
     match = _RADICAND.match(source, opened)
     return (source[start : match.end()].strip(), match.end()) if match else ("", start)
+
+
+# ---- material that is neither words nor formulas, kept as source: drawings, diagrams, programs, proof trees, chemistry
+#
+#     \begin{tikzcd} A \arrow[r] & B \end{tikzcd}  ──hidden──▶  the same, each character in a private plane of Unicode
+#         ──▶  <pre class="latex-source">\begin{tikzcd} …</pre>    which readers of HTML leave out
+#
+# Hidden characters are neither letters nor blanks nor signs, so every later step passes them on as they are.
+
+_CODE = "verbatim verbatim* Verbatim BVerbatim LVerbatim lstlisting minted alltt sagesilent sageblock luacode pycode"
+_DRAWINGS = (
+    "tikzpicture tikzcd tikzcd* CD circuitikz pgfpicture picture pspicture asy asydef forest feynman quantikz mpost "
+    "algorithmic algorithmic* algorithm2e pseudocode prooftree scprooftree mathpar xy chemfig scheme reaction"
+)
+SOURCES = frozenset(f"{_CODE} {_DRAWINGS}".split())
+"""Environments that are kept as source."""
+SOURCE = re.compile(
+    rf"\\begin\s*\{{({'|'.join(re.escape(name) for name in sorted(SOURCES))})\}}|\\(?:ce|chemfig|xymatrix)(?![A-Za-z])"
+)
+"""The beginning of material that is kept as source."""
+
+_HIDDEN = 0xF0000
+HIDDEN = re.compile("[\U000f0000-\U000ffffd]+")
+"""Characters of material that is kept as source."""
+SOURCE_CLASS = "latex-source"
+"""The class of an element of HTML that shows source."""
+_WRITTEN = re.compile(rf'<pre class="{SOURCE_CLASS}">([^<>]*)</pre>')
+
+
+def hidden(source: str) -> str:
+    """Hide text from all readers of words and formulas, character by character."""
+    return "".join(chr(_HIDDEN + ord(character)) for character in source if ord(character) < 0xFFFE)
+
+
+def shown(source: str) -> str:
+    return "".join(chr(ord(character) - _HIDDEN) for character in source)
+
+
+def source_html(source: str) -> str:
+    """Write source as HTML that is shown, but is neither text nor a formula of a post."""
+    return f'<pre class="{SOURCE_CLASS}">{escape(source)}</pre>'
+
+
+def with_hidden(html: str) -> str:
+    """Hide the source in HTML of our own, so that a post that is read of it keeps it."""
+    return _WRITTEN.sub(lambda source: hidden(unescape(source[1])), html)
+
+
+def source_texts(html: str) -> list[str]:
+    """List the source in HTML of our own."""
+    return [unescape(source) for source in _WRITTEN.findall(html)]

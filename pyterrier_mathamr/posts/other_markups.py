@@ -19,8 +19,7 @@ from itertools import count
 
 from pyterrier_mathamr._common.records import parse_json
 
-from .markdown import fence_around
-from .markdown_units import ADMONITIONS, Notes, display_marks, notes_of
+from .markdown import ADMONITIONS, Notes, display_marks, fence_around, notes_of
 from .post import DocumentError
 from .statements import kind_of, lead_of
 

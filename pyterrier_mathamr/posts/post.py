@@ -20,16 +20,18 @@ from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.types import DocNo, FormulaId
 from pyterrier_mathamr.store import row_fingerprint
 
-from .kept_source import HIDDEN, shown, source_html
 from .math_spans import (
     CODE_BACKSLASH,
     CODE_DOLLAR,
     CODE_END,
     CODE_START,
+    HIDDEN,
     MARK,
     bare_spans,
     latex_of_unicode,
     math_spans,
+    shown,
+    source_html,
 )
 
 MAX_TOKENS = 120
@@ -194,8 +196,7 @@ class MathPost:
 
     def in_latex(self) -> MathPost:
         r"""Rewrite formulas typed in Unicode, so that ``√2`` and ``\sqrt{2}`` have the same symbols in every index."""
-        formulas = (PostFormula(latex_of_unicode(formula.latex), formula.id) for formula in self.formulas)
-        return replace(self, formulas=tuple(formulas))
+        return self.with_macros(latex_of_unicode)
 
 
 def formula_id(docno: DocNo, i: int) -> FormulaId:
@@ -222,9 +223,7 @@ def plain_text(post: MathPost) -> str:
 
     def in_dollars(match: re.Match[str]) -> str:
         latex = post.formulas[int(match[1])].latex
-        escaped = (
-            len(latex) - len(latex.rstrip("\\"))
-        ) % 2  # by the rest of a stripped "\\ ", which would be the dollar
+        escaped = (len(latex) - len(latex.rstrip("\\"))) % 2  # the dollar, by the rest of a stripped "\\ "
         return f"${latex}{' ' * escaped}$"
 
     return PLACEHOLDER.sub(in_dollars, post.text)

@@ -14,7 +14,7 @@ from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr._common.running.worker import OverLimitError
 
 from .html import HtmlFlattener
-from .markdown import html_from_markdown, read_markdown
+from .markdown import read_markdown
 from .math_spans import clean
 from .post import DocumentError, MathPost, assemble, typed_text
 
@@ -89,13 +89,6 @@ def post_from_any(text: str, title: str = "", *, bare_formulas: bool = False) ->
     return read(text, title, bare_formulas=bare_formulas)
 
 
-def post_from_markdown(text: str, title: str = "", *, bare_formulas: bool = False) -> MathPost:
-    """Read Markdown (CommonMark with tables); code holds no formulas, and links keep their text."""
-    check_texts(text, title)
-    (title, text), _ = read_markdown(title, text)
-    return post_from_html(text, title, bare_formulas=bare_formulas)
-
-
 def check_texts(*texts: object) -> None:
     for text in texts:
         if not isinstance(text, str):
@@ -126,12 +119,15 @@ def document_post(row: Row, *, bare_formulas: bool = False) -> MathPost:
         OverLimitError: Markdown needs too much time, or its macros write too much.
     """
     name, text = _text_column(row)
-    read = {"html": post_from_html, "markdown": post_from_markdown}.get(name, post_from_any)
-    docno = text_of(row, "docno")
-    try:
-        post = read(text, text_of(row, "title"), bare_formulas=bare_formulas)
-    except OverLimitError as error:
-        raise OverLimitError(f"document {docno!r:.80}: {error}") from error
+    docno, title = text_of(row, "docno"), text_of(row, "title")
+    if name == "markdown":
+        check_texts(text)
+        try:
+            (title, text), _ = read_markdown(title, text)
+        except OverLimitError as error:
+            raise OverLimitError(f"document {docno!r:.80}: {error}") from error
+    read = post_from_html if name in ("html", "markdown") else post_from_any
+    post = read(text, title, bare_formulas=bare_formulas)
     return report_unclosed(docno, post).with_formula_ids(docno)
 
 
@@ -167,7 +163,7 @@ def document_html(row: Row) -> str:
     """
     name, text = _text_column(row)
     if name == "markdown":
-        return html_from_markdown(text)
+        return read_markdown(text)[0][0]
     if name == "html" or LOOKS_LIKE_HTML.search(text):
         return text
     return "".join(f"<p>{escape(block, quote=False)}</p>" for block in PARAGRAPH.split(text))

@@ -8,7 +8,7 @@ r"""Statements, not files: a file of notes is cut into units, and each unit beco
     *Proof.* …
     **Lemma.** …                                   limits.md#series/lemma-1         the first lemma of that section
 
-`latex_units` and `markdown_units` find the headings, statements and proofs of a text and report them to an
+`latex_units` and `markdown` find the headings, statements and proofs of a text and report them to an
 :class:`Outline` in reading order, which decides on the units. The fragment of a docno is a label, else a number that
 the author typed, else the name of a statement, else its section and its number there: nothing that an edit elsewhere
 changes.

@@ -17,10 +17,20 @@ from typing import Any, NamedTuple
 
 import math_core
 
-from .tex_input import AT, Definition, closers
-
+ITSELF = "\ue007"
+"""Before the name of a command that is not expanded: what ``\\let`` keeps of a command without a definition."""
+AT = "\ue008"
+"""The letter ``@`` of a command that a package defines."""
 MISSING, TRUE, FALSE = "\ue009", "\ue00a", "\ue00b"
-"""Values of optional arguments and stars."""
+"""Values of optional arguments and stars; nothing is printed of them."""
+DEFINED = "\ue006"
+"""In the place of a definition that was taken out."""
+NAME = re.compile(rf"\\([A-Za-z{AT}{ITSELF}]+)")
+NAME_AT = re.compile(NAME.pattern.replace("A-Za-z", "A-Za-z@"))
+"""The same where ``@`` is a letter."""
+BRACE = re.compile(r"\\[^a-zA-Z]|[{}]")
+
+_BRACE = re.compile(r"\\[^a-zA-Z]|[{}]|%[^\n]*")
 
 _EMPTY_SCRIPT = re.compile(r"[\^_]\{\}")
 _ENDS_WITH_NAME = re.compile(r"\\[A-Za-z@]+\Z")
@@ -37,6 +47,24 @@ _SHORT = (
 )
 _SHORTCUTS = frozenset(_SHORT.split())
 """Commands that only the reader of formulas knows: where a document uses them, other files or a package define them."""
+
+
+class Definition(NamedTuple):
+    """A definition or setting: where it is, its command and its arguments; a missing one in brackets is empty."""
+
+    start: int
+    end: int
+    by: str
+    starred: bool
+    arguments: list[str]
+
+    @property
+    def theorem(self) -> str:
+        """The environment that a setting declares as a kind of statement; empty for another setting."""
+        if not self.by.endswith(("theorem", "theoremenv")) or not self.arguments:
+            return ""
+        first = self.arguments[self.by in ("declaretheorem", "newtcbtheorem", "newmdtheoremenv")]
+        return first.split(",")[0].strip()
 
 
 class Parameter(NamedTuple):
@@ -94,6 +122,18 @@ class Definitions(NamedTuple):
     macros: dict[str, Macro]
     environments: dict[str, Environment]
     found: list[Definition]
+
+
+def closers(source: str) -> dict[int, int]:
+    """Find the brace that closes each brace, in one pass."""
+    ends: dict[int, int] = {}
+    opened: list[int] = []
+    for brace in _BRACE.finditer(source):
+        if brace[0] == "{":
+            opened.append(brace.start())
+        elif brace[0] == "}" and opened:
+            ends[opened.pop()] = brace.start()
+    return ends
 
 
 def body_of(text: str) -> tuple[str | int, ...]:

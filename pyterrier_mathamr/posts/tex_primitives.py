@@ -1,31 +1,34 @@
 r"""The commands of TeX and LaTeX that take effect before anything is printed.
 
-Definitions (``\newcommand``, ``\def``, ``\NewDocumentCommand``, …), conditionals, names that are computed,
-environments, files, and material that is kept as source. Each is a function that registers itself in `HANDLERS` and
-reads its arguments from the stack of inputs of an `Expander`; it returns ``False`` where they are missing, and the
-command is written as it is.
+Definitions (``\newcommand``, ``\def``, ``\NewDocumentCommand``, …), conditionals and names that are computed. Each is
+a function that registers itself in `HANDLERS` and reads its arguments from the stack of inputs.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from .kept_source import hidden
 from .statements import kind_of
-from .tex_input import AT, ITSELF, LONGEST_DELIMITED, NAME, NAME_AT, STOP, STOP_AT, Cursor, Definition, Expanded, Frame
-from .tex_macros import FALSE, MISSING, TRUE, Environment, Macro, Parameter, body_of, is_native, parameters_of
-
-if TYPE_CHECKING:
-    from .tex_expansion import Expander
-
-DEFINED = "\ue006"
-"""Private-use character in the place of a definition that was taken out."""
-END = "\ue00c"
-"""After a backslash: the group of an own environment ends here."""
-DEEPEST = 1_000
-"""Expansions within expansions, beyond which a macro expands to itself."""
+from .tex_machine import HANDLERS, STOP, STOP_AT, Cursor, TexMachine, handles
+from .tex_macros import (
+    AT,
+    DEFINED,
+    FALSE,
+    ITSELF,
+    MISSING,
+    NAME,
+    NAME_AT,
+    TRUE,
+    Definition,
+    Environment,
+    Macro,
+    Parameter,
+    body_of,
+    is_native,
+    parameters_of,
+)
 
 _DEEPEST_NAME = 20  # names of commands that are computed within names
 _NUMBER_OR_COMMAND = r"\s*(?:-?\d+|\\value\s*\{[^{}]*\}|\\[A-Za-z@]+(?:\s*\{[^{}]*\})?)\s*"
@@ -57,64 +60,46 @@ SETTINGS = {  # a brace or bracket for each argument; arguments in brackets are 
     "usetheme": "[{", "usecolortheme": "[{", "setbeamertemplate": "{[{", "DeclareFontFamily": "{{{",
     "DeclareFontShape": "{{{{{{", "DeclareSymbolFont": "{{{{{", "DeclareMathAlphabet": "{{{{{",
 }  # fmt: skip
-_MATH_ENVIRONMENT = re.compile(r"(?:equation|align|alignat|gather|multline|eqnarray|flalign|math|displaymath|dmath)\*?")
-_DROPPED = frozenset(["comment", "filecontents", "filecontents*"])
-_XYMATRIX = re.compile(r"\s*(?:@[^{}\s@]{0,20})*\s*")
-_BARE_FILE = re.compile(r"\s*+([\w./-]{1,300})")
-_VERB = re.compile(r"\*?([^\w\s*])([^\n]{0,300}?)\1")
-_ADDRESS = re.compile(r"\s*+\{([^{}\n]*+)\}")
-_ENVIRONMENT = re.compile(r"[^\S\n]*+\{([^{}\n]{1,80})\}")
-
-_SPECIAL = "\\{}[]$&#%_^~`'\"-()"
-SHELTER = {ord(character): 0xE100 + ord(character) for character in _SPECIAL}
-"""A private-use character for each character of code and addresses that means something else in LaTeX."""
 _LINE_END = re.compile(r"\\.|(?P<comment>%[^\n]*+(?:\n[^\S\n]*+)?)|(?<!\s)\s++", re.DOTALL)
 _IN_BRACKETS = Parameter("o", "[", "]", "")
 
-Handler: TypeAlias = "Callable[[Expander, str, Frame, int], bool]"
-"""Gets the expander, the command, the input that it is in, and where it begins there."""
-
-HANDLERS: dict[str, Handler] = {}
 DEFINING: set[str] = set()
 """The commands that define or set something."""
+_Function: TypeAlias = "Callable[..., bool | None]"
 
 
-def _handles(*names: str) -> Callable[[Handler], Handler]:
-    """Register the handler of some commands."""
+def _takes(names: Iterable[str], spec: str, *, defines: bool = False) -> Callable[[_Function], _Function]:
+    """Register a function of the arguments of some commands, given as in xparse, and ``c`` for a command's name.
 
-    def register(handler: Handler) -> Handler:
-        HANDLERS.update(dict.fromkeys(names, handler))
-        return handler
-
-    return register
-
-
-def _defines(names: Iterable[str], spec: str) -> Callable[[Callable[..., bool | None]], Callable[..., bool | None]]:
-    """Register a definition by the arguments of some commands, of which ``c`` is a command's name.
-
-    The definition returns ``False`` if it refuses the arguments.
+    If the command ``defines`` something, the function returns ``False`` to refuse the arguments.
     """
     parameters = parameters_of(spec.replace("c", "m")) or ()
 
-    def register(define: Callable[..., bool | None]) -> Callable[..., bool | None]:
-        @_handles(*names)
-        def handler(tex: Expander, by: str, frame: Frame, start: int) -> bool:
+    def register(function: _Function) -> _Function:
+        @handles(*names)
+        def handler(tex: TexMachine, by: str) -> bool:
             cursor = Cursor(tex.frames)
             values = tex.values(parameters, cursor)
             if values is None:
                 return False
-            values = [_name(value) if kind == "c" else value for kind, value in zip(spec, values, strict=True)]
-            named = spec.find("c") < 0 or values[spec.find("c")]
-            return bool(named) and define(tex, by, *values) is not False and _defined(tex, by, cursor)
+            if defines:
+                values = [_name(value) if kind == "c" else value for kind, value in zip(spec, values, strict=True)]
+                if "c" in spec and not values[spec.index("c")]:
+                    return False
+                return function(tex, by, *values) is not False and _defined(tex, by, cursor)
+            cursor.take()
+            function(tex, by, *values)
+            return True
 
-        DEFINING.update(names)
-        return define
+        if defines:
+            DEFINING.update(names)
+        return function
 
     return register
 
 
 def _defined(
-    tex: Expander, by: str, cursor: Cursor | None, starred: bool = False, arguments: Iterable[str] = ()
+    tex: TexMachine, by: str, cursor: Cursor | None, starred: bool = False, arguments: Iterable[str] = ()
 ) -> bool:
     """Record a definition, and write a mark in its place."""
     if cursor is not None:
@@ -126,7 +111,7 @@ def _defined(
     return True
 
 
-def _body(tex: Expander, text: str) -> tuple[str | int, ...]:
+def _body(tex: TexMachine, text: str) -> tuple[str | int, ...]:
     """Divide the text of a macro, in which the end of a line is a blank, unless it ends a paragraph or a comment."""
     if "\n" in text or "%" in text:
         text = _LINE_END.sub(
@@ -152,24 +137,24 @@ def _counted(count: str, default: str) -> tuple[Parameter, ...]:
     return (Parameter("m"),) * number
 
 
-def _is_kept(tex: Expander, by: str, name: str) -> bool:
+def _is_kept(tex: TexMachine, by: str, name: str) -> bool:
     """Return whether a command stays as it is where it exists."""
     return by.lower().startswith("provide") and (name in tex.macros or is_native(name))
 
 
-@_handles(*SETTINGS)
-def _setting(tex: Expander, by: str, frame: Frame, start: int) -> bool:
+@handles(*SETTINGS)
+def _setting(tex: TexMachine, by: str) -> bool:
     cursor = Cursor(tex.frames)
     starred = cursor.next("*")
     values = tex.values((_IN_BRACKETS if kind == "[" else Parameter("m") for kind in SETTINGS[by]), cursor)
     if values is None:
         return False
     _defined(tex, by, cursor, starred, values)
-    tex.theorems.add(theorem_of(tex.outs[-1].definitions[-1]))
+    tex.theorems.add(tex.outs[-1].definitions[-1].theorem)
     if by in ("usepackage", "RequirePackage", "documentclass") and tex.include:
         ending = ".cls" if by == "documentclass" else ".sty"
         for name in reversed(values[1].split(",")):
-            _begin_file(tex, name.strip() + ending, style=True)
+            tex.include_file(name.strip() + ending, style=True)
     return True
 
 
@@ -177,8 +162,8 @@ DEFINING.update(SETTINGS)
 _NEW_COMMANDS = "newcommand renewcommand providecommand DeclareRobustCommand newrobustcmd DeclareDocumentMacro"
 
 
-@_defines(_NEW_COMMANDS.split(), "scoom")
-def _newcommand(tex: Expander, by: str, star: str, name: str, count: str, default: str, body: str) -> None:
+@_takes(_NEW_COMMANDS.split(), "scoom", defines=True)
+def _newcommand(tex: TexMachine, by: str, star: str, name: str, count: str, default: str, body: str) -> None:
     if not _is_kept(tex, by, name):
         count = count if count.strip() in set("123456789") else ""
         tex.define(name, Macro(_counted(count, default), _body(tex, body)))
@@ -187,22 +172,17 @@ def _newcommand(tex: Expander, by: str, star: str, name: str, count: str, defaul
 _HOW = ("New", "Renew", "Provide", "Declare")
 
 
-@_handles(*(commands := [f"{how}{what}DocumentCommand" for how in _HOW for what in ("", "Expandable")]))
-def _document_command(tex: Expander, by: str, frame: Frame, start: int) -> bool:
-    cursor = Cursor(tex.frames)
-    name, spec, body = _name(cursor.argument()), cursor.argument(), cursor.argument()
-    if not name or spec is None or body is None:
-        return False
+@_takes([f"{how}{what}DocumentCommand" for how in _HOW for what in ("", "Expandable")], "cmm", defines=True)
+def _document_command(tex: TexMachine, by: str, name: str, spec: str, body: str) -> None:
     parameters = parameters_of(spec)
     if parameters is None:
-        _report(tex, rf"the arguments {spec!r} of \{name} are not understood", frame, start)
+        _report(tex, rf"the arguments {spec!r} of \{name} are not understood")
     elif not _is_kept(tex, by, name):
         tex.define(name, Macro(parameters, _body(tex, body)))
-    return _defined(tex, by, cursor)
 
 
-@_handles("def", "gdef", "edef", "xdef")
-def _def(tex: Expander, by: str, frame: Frame, start: int) -> bool:
+@handles("def", "gdef", "edef", "xdef")
+def _def(tex: TexMachine, by: str) -> bool:
     cursor = Cursor(tex.frames)
     cursor.blanks()
     name = _name(cursor.token())
@@ -217,22 +197,13 @@ def _def(tex: Expander, by: str, frame: Frame, start: int) -> bool:
     tex.is_global = tex.is_global or by[0] in "gx"
     if by in ("edef", "xdef") and tex.within < _DEEPEST_NAME:
         cursor.take()
-        body = _now(tex, body)
+        body = tex.expand_now(body)
     tex.define(name, Macro(tuple(parameters), _body(tex, body)))
     return _defined(tex, by, cursor if by not in ("edef", "xdef") else None)
 
 
-def _now(tex: Expander, text: str) -> str:
-    """Expand a text at once; names and the like."""
-    if "\\" not in text:
-        return text
-    expanded = tex.alone(Expanded("", text), text, 10 * LONGEST_DELIMITED)
-    tex.charge(len(expanded))
-    return expanded
-
-
-@_handles("let")
-def _let(tex: Expander, by: str, frame: Frame, start: int) -> bool:
+@handles("let")
+def _let(tex: TexMachine, by: str) -> bool:
     cursor = Cursor(tex.frames)
     name = _name(cursor.argument())
     cursor.blanks()
@@ -254,18 +225,18 @@ def _let(tex: Expander, by: str, frame: Frame, start: int) -> bool:
     return _defined(tex, by, cursor)
 
 
-DEFINING.update(["def", "gdef", "edef", "xdef", "let", *commands])
+DEFINING.update(["def", "gdef", "edef", "xdef", "let"])
 
 
-@_defines(["DeclareMathOperator"], "scm")
-def _operator(tex: Expander, by: str, star: str, name: str, text: str) -> None:
+@_takes(["DeclareMathOperator"], "scm", defines=True)
+def _operator(tex: TexMachine, by: str, star: str, name: str, text: str) -> None:
     tex.define(name, Macro((), (rf"\operatorname{'*' if star == TRUE else ''}{{{text}}}",)))
 
 
-@_defines(["DeclarePairedDelimiter"], "cmm")
-@_defines(["DeclarePairedDelimiterX"], "commm")
-@_defines(["DeclarePairedDelimiterXPP"], "commmmm")
-def _paired(tex: Expander, by: str, name: str, *values: str) -> bool:
+@_takes(["DeclarePairedDelimiter"], "cmm", defines=True)
+@_takes(["DeclarePairedDelimiterX"], "commm", defines=True)
+@_takes(["DeclarePairedDelimiterXPP"], "commmmm", defines=True)
+def _paired(tex: TexMachine, by: str, name: str, *values: str) -> bool:
     count, *parts = values if "X" in by else ("1", *values, "#1")
     count = "0" if count in ("", MISSING) else count
     if not count.strip().isdigit():
@@ -285,8 +256,8 @@ def _paired(tex: Expander, by: str, name: str, *values: str) -> bool:
     return True
 
 
-@_defines(["newif"], "c")
-def _newif(tex: Expander, by: str, name: str) -> bool:
+@_takes(["newif"], "c", defines=True)
+def _newif(tex: TexMachine, by: str, name: str) -> bool:
     if not name.startswith("if"):
         return False
     tex.flags[name] = False
@@ -294,19 +265,19 @@ def _newif(tex: Expander, by: str, name: str) -> bool:
     return True
 
 
-@_defines(["newenvironment", "renewenvironment"], "smoomm")
-def _newenvironment(tex: Expander, by: str, star: str, name: str, count: str, default: str, *bodies: str) -> bool:
+@_takes(["newenvironment", "renewenvironment"], "smoomm", defines=True)
+def _newenvironment(tex: TexMachine, by: str, star: str, name: str, count: str, default: str, *bodies: str) -> bool:
     return _environment(tex, name, _counted(count, default), (), *bodies)
 
 
-@_defines([f"{how}DocumentEnvironment" for how in _HOW], "smmmm")
-def _document_environment(tex: Expander, by: str, star: str, name: str, spec: str, *bodies: str) -> bool:
+@_takes([f"{how}DocumentEnvironment" for how in _HOW], "smmmm", defines=True)
+def _document_environment(tex: TexMachine, by: str, star: str, name: str, spec: str, *bodies: str) -> bool:
     parameters = parameters_of(spec)
     return _environment(tex, name, parameters, parameters or (), *bodies)
 
 
 def _environment(
-    tex: Expander,
+    tex: TexMachine,
     name: str,
     parameters: tuple[Parameter, ...] | None,
     at_end: tuple[Parameter, ...],
@@ -323,31 +294,30 @@ def _environment(
     return bool(name)
 
 
-@_handles("long", "global", "protected", "outer")
-def _prefix(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+@handles("long", "global", "protected", "outer")
+def _prefix(tex: TexMachine, name: str) -> None:
     tex.is_global = tex.is_global or name == "global"
-    frame.skip_blanks()
-    return True
+    tex.frames[-1].skip_blanks()
 
 
-def _report(tex: Expander, what: str, frame: Frame, start: int) -> None:
-    tex.outs[-1].problems.setdefault(what.replace(AT, "@"), frame.place(start))
+def _report(tex: TexMachine, what: str) -> None:
+    tex.outs[-1].problems.setdefault(what.replace(AT, "@"), tex.place)
 
 
-@_handles(*_IFS)
-def _if(tex: Expander, name: str, frame: Frame, start: int) -> bool:
-    decided = _decided(tex, name, frame)
+@handles(*_IFS)
+def _if(tex: TexMachine, name: str) -> None:
+    decided = _decided(tex, name)
     if decided is None:
-        _report(tex, rf"\{name} cannot be decided here, and each of its branches is read", frame, start)
+        _report(tex, rf"\{name} cannot be decided here, and each of its branches is read")
     tex.branches.append(decided is not None)
     if decided is False and not _skip_branch(tex, to_else=True):
         tex.branches.pop()
-        _report(tex, rf"\{name} is never closed", frame, start)
-    return True
+        _report(tex, rf"\{name} is never closed")
 
 
-def _decided(tex: Expander, name: str, frame: Frame) -> bool | None:
+def _decided(tex: TexMachine, name: str) -> bool | None:
     """Decide a conditional, and go over what it compares; ``None`` if it cannot be decided."""
+    frame = tex.frames[-1]
     frame.skip_blanks()
     if name in ("iftrue", "iffalse"):
         return name == "iftrue"
@@ -378,7 +348,7 @@ def _decided(tex: Expander, name: str, frame: Frame) -> bool | None:
         return None if text is None else _is_defined(tex, text)
     if name not in ("if", "ifx", "ifcat"):
         return None
-    one, two = cursor.any_token(), cursor.any_token()
+    one, two = cursor.token(of_any_kind=True), cursor.token(of_any_kind=True)
     if one is None or two is None:
         return None
     cursor.take()
@@ -400,12 +370,12 @@ def _decided(tex: Expander, name: str, frame: Frame) -> bool | None:
     return None if name == "ifcat" else False
 
 
-def _is_defined(tex: Expander, name: str) -> bool | None:
+def _is_defined(tex: TexMachine, name: str) -> bool | None:
     """Return whether a command is defined; not known of one that a package may define."""
     return True if name in tex.macros or name in tex.flags or is_native(name) else None
 
 
-def _skip_branch(tex: Expander, to_else: bool) -> bool:
+def _skip_branch(tex: TexMachine, to_else: bool) -> bool:
     r"""Go to the end of a branch that is not taken: after its ``\else`` or ``\fi``; ``False`` if it has none."""
     depth = 0
     for i in reversed(range(len(tex.frames))):
@@ -432,70 +402,65 @@ def _skip_branch(tex: Expander, to_else: bool) -> bool:
     return False
 
 
-@_handles("else", "or")
-def _else(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+@handles("else", "or")
+def _else(tex: TexMachine, name: str) -> bool:
     if name == "or" and not tex.branches:
         return False
     if tex.branches and tex.branches[-1]:
         return _skip_branch(tex, to_else=False)
-    frame.skip_blanks()
+    tex.frames[-1].skip_blanks()
     return True
 
 
-@_handles("fi")
-def _fi(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+@handles("fi")
+def _fi(tex: TexMachine, name: str) -> None:
     if tex.branches:
         tex.branches.pop()
-    frame.skip_blanks()
-    return True
+    tex.frames[-1].skip_blanks()
 
 
-def _choose(tex: Expander, cursor: Cursor, frame: Frame, decided: bool | None, branches: str = "TF") -> bool:
-    """Read the branch that is taken of those that follow in braces."""
-    texts = {branch: cursor.argument() for branch in branches}
-    if None in texts.values():
-        return False
-    cursor.take()
-    taken = texts.values() if decided is None else [texts.get("T" if decided else "F", "")]
-    tex.push("".join(text or "" for text in taken), frame)
-    return True
+def _choose(tex: TexMachine, decided: bool | None, yes: str, no: str) -> None:
+    """Read the branch that is taken, and both if that is not decided."""
+    tex.push(yes + no if decided is None else yes if decided else no)
 
 
-@_handles(*(f"If{what}{branch}" for what in ("NoValue", "Value", "Boolean", "Blank") for branch in ("TF", "T", "F")))
-def _ifvalue(tex: Expander, name: str, frame: Frame, start: int) -> bool:
-    cursor = Cursor(tex.frames)
-    value = cursor.argument()
-    if value is None:
-        return False
+_VALUE_TESTS = [f"If{what}" for what in ("NoValue", "Value", "Boolean", "Blank")]
+
+
+@_takes([f"{test}TF" for test in _VALUE_TESTS], "mmm")
+@_takes([f"{test}{branch}" for test in _VALUE_TESTS for branch in "TF"], "mm")
+def _ifvalue(tex: TexMachine, name: str, value: str, *branches: str) -> None:
     if "Value" in name:
         decided = (value == MISSING) == ("No" in name)
     else:
         decided = value in (TRUE, r"\BooleanTrue") if "Boolean" in name else not value.strip()
-    return _choose(tex, cursor, frame, decided, name[-2:] if name.endswith("TF") else name[-1])
+    yes, no = branches if len(branches) == 2 else ("", *branches) if name.endswith("F") else (*branches, "")
+    _choose(tex, decided, yes, no)
 
 
-@_handles("ifthenelse")
-def _ifthenelse(tex: Expander, name: str, frame: Frame, start: int) -> bool:
-    cursor = Cursor(tex.frames)
-    test = cursor.argument()
-    if test is None:
-        return False
+@_takes(["ifthenelse"], "mmm")
+def _ifthenelse(tex: TexMachine, name: str, test: str, yes: str, no: str) -> None:
     decided = None
     if equal := re.fullmatch(r"\s*\\equal\s*\{([^{}]*)\}\s*\{([^{}]*)\}\s*", test):
-        decided = _now(tex, equal[1]) == _now(tex, equal[2])
+        decided = tex.expand_now(equal[1]) == tex.expand_now(equal[2])
     elif flag := re.fullmatch(r"\s*\\boolean\s*\{([A-Za-z@]+)\}\s*", test):
         decided = tex.flags.get(f"if{flag[1]}")
     if decided is None:
-        _report(tex, r"\ifthenelse cannot be decided here, and each of its branches is read", frame, start)
-    return _choose(tex, cursor, frame, decided)
+        _report(tex, r"\ifthenelse cannot be decided here, and each of its branches is read")
+    _choose(tex, decided, yes, no)
 
 
-@_handles(f"{AT}ifstar", f"{AT}ifnextchar")
-def _ifnext(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+@_takes([f"{AT}ifundefined"], "mmm")
+def _ifundefined(tex: TexMachine, name: str, command: str, yes: str, no: str) -> None:
+    _choose(tex, not _is_defined(tex, command), yes, no)
+
+
+@handles(f"{AT}ifstar", f"{AT}ifnextchar")
+def _ifnext(tex: TexMachine, name: str) -> bool:
     cursor = Cursor(tex.frames)
-    sign = "*" if name.endswith("star") else cursor.any_token()
-    branches = [cursor.argument(), cursor.argument()]
-    if sign is None or None in branches:
+    sign = "*" if name.endswith("star") else cursor.token(of_any_kind=True)
+    yes, no = cursor.argument(), cursor.argument()
+    if sign is None or yes is None or no is None:
         return False
     cursor.take()
     ahead = Cursor(tex.frames)
@@ -503,35 +468,28 @@ def _ifnext(tex: Expander, name: str, frame: Frame, start: int) -> bool:
     decided = ahead.next(sign)
     if decided and name.endswith("star"):
         ahead.take()
-    tex.push(branches[not decided] or "", frame)
+    _choose(tex, decided, yes, no)
     return True
 
 
-@_handles(f"{AT}ifundefined")
-def _ifundefined(tex: Expander, name: str, frame: Frame, start: int) -> bool:
-    cursor = Cursor(tex.frames)
-    command = cursor.argument()
-    return command is not None and _choose(tex, cursor, frame, not _is_defined(tex, command))
-
-
-@_handles("csname")
-def _csname(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+@handles("csname")
+def _csname(tex: TexMachine, name: str) -> bool:
     cursor = Cursor(tex.frames)
     text = cursor.until(r"\endcsname")
     if text is None or tex.within >= _DEEPEST_NAME:
         return False
     cursor.take()
-    command = _now(tex, text).strip()
+    command = tex.expand_now(text).strip()
     if re.fullmatch(rf"[A-Za-z@{AT}]+", command):
-        tex.push("\\" + command.replace("@", AT), frame)
+        tex.push("\\" + command.replace("@", AT))
     return True
 
 
-@_handles("expandafter")
-def _expandafter(tex: Expander, name: str, frame: Frame, start: int) -> bool:
-    cursor = Cursor(tex.frames)
+@handles("expandafter")
+def _expandafter(tex: TexMachine, name: str) -> bool:
+    cursor, frame = Cursor(tex.frames), tex.frames[-1]
     cursor.blanks()
-    first = cursor.any_token()
+    first = cursor.token(of_any_kind=True)
     if first is None:
         return False
     cursor.take()
@@ -542,196 +500,38 @@ def _expandafter(tex: Expander, name: str, frame: Frame, start: int) -> bool:
         text = cursor.until(r"\endcsname")
         if text is not None and tex.within < _DEEPEST_NAME:
             cursor.take()
-            tex.push("\\" + _now(tex, text).strip().replace("@", AT) + " ", frame)
+            tex.push("\\" + tex.expand_now(text).strip().replace("@", AT) + " ", frame)
     tex.push(first + (" " if first[-1].isalpha() else ""), frame)
     return True
 
 
-@_handles("noexpand")
-def _nothing(tex: Expander, name: str, frame: Frame, start: int) -> bool:
-    return True
+@handles("noexpand")
+def _noexpand(tex: TexMachine, name: str) -> None:
+    """Go over the command."""
 
 
-@_handles("xspace")
-def _xspace(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+@handles("xspace")
+def _xspace(tex: TexMachine, name: str) -> None:
     cursor = Cursor(tex.frames)
     if cursor.more() and cursor.frame.text[cursor.at] not in " \n\t.,'/?;:!~-)]}{\\":
-        tex.write(" ", frame.place(start))
-    return True
+        tex.write(" ", tex.place)
 
 
-@_handles("makeatletter", "makeatother")
-def _letters(tex: Expander, name: str, frame: Frame, start: int) -> bool:
-    for each in tex.frames:
-        if each.file is tex.outs[-1]:
-            each.letters = STOP_AT if name == "makeatletter" else STOP
-    frame.letters = STOP_AT if name == "makeatletter" else STOP
-    frame.skip_blanks()
-    return True
+@handles("makeatletter", "makeatother")
+def _letters(tex: TexMachine, name: str) -> None:
+    letters = STOP_AT if name == "makeatletter" else STOP
+    for frame in tex.frames:
+        if frame.file is tex.outs[-1] or frame is tex.frames[-1]:
+            frame.letters = letters
+    tex.frames[-1].skip_blanks()
 
 
-@_handles("begingroup", "bgroup", "endgroup", "egroup")
-def _edge(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+@handles("begingroup", "bgroup", "endgroup", "egroup")
+def _edge(tex: TexMachine, name: str) -> None:
     if name.startswith("b"):
         tex.open_group("group")
     else:
         tex.close("group")
     if name in ("bgroup", "egroup"):
-        tex.write("{" if name == "bgroup" else "}", frame.place(start))
-    frame.skip_blanks()
-    return True
-
-
-@_handles("begin")
-def _begin(tex: Expander, by: str, frame: Frame, start: int) -> bool:
-    given = _ENVIRONMENT.match(frame.text, frame.at)
-    if given is None:
-        return False
-    name = given[1].strip()
-    is_source = name in tex.sources or name in _DROPPED
-    if name == "algorithm":  # a program, unless it holds one
-        end = frame.text.find(r"\end{algorithm}", frame.at, frame.at + LONGEST_DELIMITED)
-        is_source = is_source or (end >= 0 and frame.text.find(r"\begin{algorithmic}", frame.at, end) < 0)
-    if is_source:
-        closer = rf"\end{{{name}}}"
-        end = -1 if name in tex.unended else frame.text.find(closer, frame.at)
-        if end < 0:
-            tex.unended.add(name)
-            return False
-        frame.at = end + len(closer)
-        text = "\n\n" if name in _DROPPED else hidden(frame.text[start : frame.at])
-        tex.write(text, frame.place(start), frame.file is not None and name not in _DROPPED)
-        return True
-    environment = tex.environments.get(name)
-    if environment is None or frame.depth >= DEEPEST:
-        tex.open_group(name)
-        tex.math = tex.math or bool(_MATH_ENVIRONMENT.fullmatch(name))
-        return False
-    begun, frame.at = frame.at, given.end()
-    cursor = Cursor(tex.frames)
-    values = tex.values(environment.begin.parameters, cursor)
-    if values is None:
-        frame.at = begun
-        return False
-    cursor.take()
-    tex.open_group("own", f"{name}\n{environment.end.filled(values)}")
-    tex.push(environment.begin.filled(values), frame)
-    return True
-
-
-@_handles("end")
-def _finish(tex: Expander, by: str, frame: Frame, start: int) -> bool:
-    given = _ENVIRONMENT.match(frame.text, frame.at)
-    if given is None:
-        return False
-    name = given[1].strip()
-    if name not in tex.environments:
-        tex.close(name)
-        return False
-    group = next((group for group in reversed(tex.groups[-50:]) if group.end.partition("\n")[0] == name), None)
-    if group is None:
-        return False
-    frame.at = given.end()
-    tex.push(group.end.partition("\n")[2] + "\\" + END, frame)
-    return True
-
-
-_SOURCE_COMMANDS = {"ce": "m", "chemfig": "O{}m", "xymatrix": "", "lean": "m", "tikz": "o", "Axiom": "", "AxiomC": ""}
-
-
-@_handles(*_SOURCE_COMMANDS)
-def _source_command(tex: Expander, name: str, frame: Frame, start: int) -> bool:
-    """Keep a command and its arguments as source."""
-    if name in ("Axiom", "AxiomC"):
-        end = frame.text.find(r"\DisplayProof", frame.at, frame.at + LONGEST_DELIMITED)
-        if end < 0:
-            return False
-        frame.at = end + len(r"\DisplayProof")
-        tex.write(hidden(frame.text[start : frame.at]), frame.place(start))
-        return True
-    cursor = Cursor(tex.frames)
-    if name == "xymatrix" and (skipped := _XYMATRIX.match(frame.text, frame.at)):
-        cursor.at = skipped.end()
-    values = tex.values(parameters_of(_SOURCE_COMMANDS[name]) or (), cursor)
-    if name == "tikz":
-        before = cursor.mark()
-        if cursor.group() is None:
-            cursor.reset(before)
-            values = None if cursor.until(";") is None else values
-    elif name == "xymatrix":
-        values = None if cursor.group() is None else values
-    if values is None or cursor.frame is not frame:
-        return False
-    cursor.take()
-    source = values[0] if name == "lean" else frame.text[start : frame.at]
-    tex.write(hidden(source), frame.place(start))
-    return True
-
-
-@_handles("verb")
-def _verb(tex: Expander, name: str, frame: Frame, start: int) -> bool:
-    code = _VERB.match(frame.text, frame.at)
-    if code is None:
-        return False
-    frame.at = code.end()
-    if code[2]:
-        tex.write(code[2].translate(SHELTER), frame.place(code.start(2)), frame.file is not None)
-    return True
-
-
-@_handles("url", "href", "path", "nolinkurl")
-def _link(tex: Expander, name: str, frame: Frame, start: int) -> bool:
-    address = _ADDRESS.match(frame.text, frame.at)
-    if address is None:
-        return False
-    frame.at = address.end()
-    tex.write(f"\\{name}{{{address[1].translate(SHELTER)}}}", frame.place(start))
-    return True
-
-
-_INPUTS = {"input": 1, "include": 1, "subfile": 1, "subfileinclude": 1, "import": 2, "subimport": 2}  # arguments
-
-
-@_handles(*_INPUTS)
-def _input(tex: Expander, name: str, frame: Frame, start: int) -> bool:
-    if tex.include is None:
-        return False
-    cursor = Cursor(tex.frames)
-    cursor.next("*")
-    bare = _BARE_FILE.match(frame.text, frame.at) if name == "input" else None
-    given = [bare[1]] if bare else [cursor.argument() for _ in range(_INPUTS[name])]
-    if None in given:
-        return False
-    if bare:
-        cursor.at = bare.end()
-    cursor.take()
-    parts = [_now(tex, part or "").strip() for part in given]
-    target = "/".join(parts).replace("//", "/")
-    out = tex.outs[-1]
-    tex.write("\\" + name + "".join(f"{{{part}}}" for part in parts), frame.place(start))
-    out.inputs[out.length - len(name) - 1 - sum(len(part) + 2 for part in parts)] = _begin_file(tex, target)
-    return True
-
-
-def _begin_file(tex: Expander, target: str, *, style: bool = False) -> tuple[str, str]:
-    """Put a file on the stack that is to be read here; return its name, and the fault if any."""
-    if tex.include is None:
-        return "", ""
-    name, text, problem = tex.include(tex.outs[-1].name, target)
-    if text is not None and name not in tex.files:
-        tex.open_file(name, text, style)
-    return name, problem
-
-
-@_handles("endinput")
-def _endinput(tex: Expander, name: str, frame: Frame, start: int) -> bool:
-    frame.at = len(frame.text)
-    return True
-
-
-def theorem_of(setting: Definition) -> str:
-    """Return the environment that a setting declares as a kind of statement; empty for another setting."""
-    if not setting.by.endswith(("theorem", "theoremenv")) or not setting.arguments:
-        return ""
-    first = setting.arguments[setting.by in ("declaretheorem", "newtcbtheorem", "newmdtheoremenv")]
-    return first.split(",")[0].strip()
+        tex.write("{" if name == "bgroup" else "}", tex.place)
+    tex.frames[-1].skip_blanks()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from post_helpers import posts_of
+from post_helpers import posts_of, write
 
 from pyterrier_mathamr._common.running.worker import OverLimitError
 from pyterrier_mathamr.posts import BeirFolder, Document, DocumentError, Origin, own_posts, post_from_html, read_posts
@@ -32,15 +32,9 @@ def test_ids_and_texts_go_by_several_names_and_formulas_get_ids() -> None:
 
 
 def test_a_post_names_the_post_that_it_answers_or_its_title() -> None:
-    source = pd.DataFrame(
-        {
-            "docno": ["1", "2", "3"],
-            "text": ["a", "b", "c"],
-            "parent": [None, 1, 3],
-            "parent_title": ["so x²=1", None, ""],
-        }
-    )
-    titled, answer, own = posts_of(source)
+    texts = {"docno": ["1", "2", "3"], "text": ["a", "b", "c"]}
+    parents = {"parent": [None, 1, 3], "parent_title": ["so x²=1", None, ""]}
+    titled, answer, own = posts_of(pd.DataFrame({**texts, **parents}))
     assert (titled.parent, post_from_html(titled.parent_title).formulas[0].latex) == ("", "x^{2}=1")
     assert (answer.parent, answer.parent_title) == ("1", "")
     assert own.record() == {"docno": "3", "title": "", "html": "<p>c</p>"}  # it is not an answer to itself
@@ -72,9 +66,9 @@ def test_a_whole_page_is_read_without_its_tags_and_with_its_title(tmp_path, titl
 
 
 def test_a_record_that_is_not_a_dictionary_is_an_error_with_its_place() -> None:
-    found = [error for _, error in read_posts(["text", {"id": 1, "text": "x"}])]
-    assert str(found[0]) == "post 1: no dictionary with an id and a text, but 'text'."
-    assert found[1].docno == "1"
+    error, post = posts_of(["text", {"id": 1, "text": "x"}])
+    assert str(error) == "post 1: no dictionary with an id and a text, but 'text'."
+    assert post.docno == "1"
     with pytest.raises(DocumentError, match="no dictionaries, frame or path, but NoneType"):
         posts_of(None)
 
@@ -97,13 +91,8 @@ def test_frames_files_and_folders_are_read(tmp_path) -> None:
     for root, found in [("", posts_of(frame)), *read.items()]:
         assert [post.record() for post in found] == expected
         assert [post.origin for post in found] == [Origin(root, "a"), Origin(root, "b")]
-    notes = tmp_path / "notes"
-    (notes / "deep").mkdir(parents=True)
-    (notes / ".git").mkdir()
-    (notes / "a.md").write_text("# Title $x$\n\ntext")
-    (notes / "deep" / "b.tex").write_text(r"\title{B} Let $y$.")
-    (notes / "c.txt").write_text("only words")
-    (notes / ".git" / "d.md").write_text("hidden")
+    files = {"a.md": "# Title $x$\n\ntext", "deep/b.tex": r"\title{B} Let $y$.", "c.txt": "only words"}
+    notes = write(tmp_path / "notes", {**files, ".git/d.md": "hidden"})
     found = {document.docno: document for document in posts_of(notes)}
     assert list(found) == ["a.md", "c.txt", "deep/b.tex"]
     assert formulas_of(found["a.md"]) == [("a.md#0", "x")]
@@ -149,9 +138,7 @@ def test_a_bad_line_names_its_number_and_a_wrong_path_lists_the_readable_forms(t
 def test_a_blank_file_is_left_out_and_one_word_or_formula_is_a_post(tmp_path) -> None:
     texts = {"blank.md": "", "rule.md": "\n---\n", "space.txt": " \n\t", "page.html": "<p>&nbsp;</p>"}
     kept = {"word.md": "one", "formula.txt": r"$\to$", "title.tex": r"\title{Groups}"}
-    for name, text in {**texts, **kept}.items():
-        (tmp_path / name).write_text(text)
-    read = dict(read_posts(tmp_path))
+    read = dict(read_posts(write(tmp_path, {**texts, **kept})))
     left_out = {Path(place).name: post.reason for place, post in read.items() if isinstance(post, DocumentError)}
     empty, without = "the file is empty", "the file has neither a word nor a formula"
     assert left_out == {"blank.md": empty, "rule.md": without, "space.txt": empty, "page.html": without}
@@ -160,12 +147,10 @@ def test_a_blank_file_is_left_out_and_one_word_or_formula_is_a_post(tmp_path) ->
 
 
 def test_two_files_of_one_name_and_an_id_that_comes_twice(tmp_path) -> None:
-    for name, text in (("a.md", "# A"), ("a.tex", r"\title{A}"), ("b.md", "# B"), ("sub/a.md", "# C")):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    assert [post.docno for _, post in read_posts(tmp_path)] == ["a.md", "a.tex", "b.md", "sub/a.md"]
+    files = {"a.md": "# A", "a.tex": r"\title{A}", "b.md": "# B", "sub/a.md": "# C"}
+    assert [post.docno for post in posts_of(write(tmp_path, files))] == list(files)
     again = [{"id": "x", "text": "one"}, {"id": "x", "text": "two"}, {"id": "y", "text": "three"}]
-    first, second, third = (post for _, post in read_posts(again))
+    first, second, third = posts_of(again)
     assert (first.docno, third.docno) == ("x", "y")
     assert str(second) == "post 2: the id 'x' came before."
 
@@ -203,9 +188,8 @@ def test_a_placeholder_that_tags_divide_or_a_file_is_named_after_is_text(tmp_pat
 
 
 def test_a_judgment_whose_grade_is_not_a_number_is_named(tmp_path) -> None:
-    for name in ("corpus", "queries"):
-        (tmp_path / f"{name}.jsonl").write_text('{"_id": "a", "text": "x"}\n')
-    (tmp_path / "qrels").mkdir()
+    line = '{"_id": "a", "text": "x"}\n'
+    write(tmp_path, {"corpus.jsonl": line, "queries.jsonl": line, "qrels/test.tsv": ""})
     for grade in ("nan", "inf", "1e999", "x"):
         (tmp_path / "qrels" / "test.tsv").write_bytes(f"q\td\tscore\nq\td\xff\t{grade}\n".encode("latin-1"))
         with pytest.raises(DocumentError, match=r"test\.tsv, line 2: it is not query-id"):

@@ -1,34 +1,15 @@
 r"""Markups of notes: formulas, statements and text in Markdown, MyST, Obsidian, reStructuredText and LaTeX."""
 
-from pathlib import Path
-
 import pytest
+from post_helpers import latex_of, posts_of, read, units
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.feedback import gathered
-from pyterrier_mathamr.posts import Document, ReadingOptions, accepted_posts, document_post, plain_text, read_posts
-from tests.posts.post_helpers import latex_of, read
-
-
-def units(folder: Path, files: dict[str, str], **options) -> dict[str, Document]:
-    """Write files, and read their posts by docno."""
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    found = (post for _, post in read_posts(folder, ReadingOptions(**options)))
-    return {post.docno: post for post in found if isinstance(post, Document)}
+from pyterrier_mathamr.posts import Document, accepted_posts, document_post, plain_text
 
 
 def texts(posts: dict[str, Document]) -> dict[str, str]:
     return {docno: document_post(post.record()).text for docno, post in posts.items()}
-
-
-def only(folder: Path, name: str, text: str) -> tuple[str, list[str]]:
-    """Return the text of a file that stays whole, and its formulas."""
-    [post] = units(folder, {name: text}).values()
-    read = document_post(post.record())
-    return read.text, latex_of(read)
 
 
 NESTED = r"f(x) = 1 \quad \text{when $x$ is large, \textbf{or $y$$z$}}"
@@ -84,21 +65,6 @@ $$ (eq:z)
 A {math}`u
  + v` and $w$ (a).
 """
-
-
-def test_options_and_labels_of_myst_are_not_part_of_a_formula_and_several_lines_are_split(tmp_path) -> None:
-    text, formulas = only(tmp_path, "a.md", MYST)
-    assert [" ".join(latex.split()) for latex in formulas] == [
-        "E = m c^2",
-        r"\begin{split} a &= b \\ c &= d \end{split}",
-        r"x = \begin{pmatrix} a & b \\ c & d \end{pmatrix}",
-        "z = 1",
-        "u + v",
-        "w",
-    ]
-    assert text == "One\nFORMULA_0\nFORMULA_1\nFORMULA_2\nFORMULA_3\nA FORMULA_4 and FORMULA_5 (a)."
-
-
 RST = r"""Spaces
 ======
 
@@ -120,17 +86,61 @@ A :math:`d(x,y)
    p &= q
    \end{align}
 """
+OBSIDIAN = r"""See [[Other|the $L^2$ norm]], [[Plain]] and [[Note#Part]]. %% hidden $x$ %% ![[pic.png|200]]
+
+%%
+over lines $y$
+%%
+
+- $\empty$ a $k[[t]]$ and `[[code]] %% %%`
+
+| a |
+|---|
+| [[N\|in a table]] |
+"""
+SLIDES = r"""\documentclass{beamer}\begin{document}
+\begin{frame}<1>[fragile]{Sums}
+\frametitle{More sums}
+\begin{itemize}[<+->]
+\item<2-> \alert<3>{one} $\alert<2>{a}$ \pause
+\only<1,2>{two}\onslide<3->
+\end{itemize}
+\end{frame}
+\end{document}"""
 
 
-def test_options_roles_over_lines_and_lines_of_formulas_of_restructuredtext(tmp_path) -> None:
-    text, formulas = only(tmp_path, "a.rst", RST)
-    assert formulas == [
-        "d(x,y) < M",
-        "\\begin{split}\na &= b + c \\\\\nd &= e\n\\end{split}",
-        "x^2 = 1",
-        "\\begin{align}\np &= q\n\\end{align}",
-    ]
-    assert text.startswith("Spaces\nA FORMULA_0 and :math:`kept` .")
+@pytest.mark.parametrize(
+    ("name", "source", "text", "formulas"),
+    [
+        ("a.md", MYST, "One\nFORMULA_0\nFORMULA_1\nFORMULA_2\nFORMULA_3\nA FORMULA_4 and FORMULA_5 (a).",
+         ["E = m c^2", r"\begin{split} a &= b \\ c &= d \end{split}",
+          r"x = \begin{pmatrix} a & b \\ c & d \end{pmatrix}", "z = 1", "u + v", "w"]),
+        ("a.rst", RST, "Spaces\nA FORMULA_0 and :math:`kept` .\nFORMULA_1\nFORMULA_2\nFORMULA_3",
+         ["d(x,y) < M", r"\begin{split} a &= b + c \\ d &= e \end{split}", "x^2 = 1",
+          r"\begin{align} p &= q \end{align}"]),
+        ("a.md", OBSIDIAN,
+         "a\nSee the FORMULA_0 norm, Plain and Note Part.\na FORMULA_1 and [[code]] %% %%\na\nin a table",
+         ["L^2", "k[[t]]"]),
+        ("a.md", '+++ {"tags": []}\n# One\n\n```{prf:definition}\n:label: top\n\n$$\nx = 1\n$$ (top-1)\n```\n+++\n',
+         "One\nDefinition.\nFORMULA_0", ["x = 1"]),
+        ("a.md", r"For \\(x\\): \\[x^2\\]", "a\nFor FORMULA_0: FORMULA_1", ["x", "x^2"]),  # with two backslashes
+        ("a.md", "$$\\newcommand{\\R}{\\mathbb{R}}$$\n# Reals\n\nOf $\\R$.", "Reals\nOf FORMULA_0.", [r"\mathbb{R}"]),
+        ("a.md", r"`\(x\)` and `\begin{align}y\end{align}` and `$z$`",
+         "a\n\\(x\\) and \\begin{align}y\\end{align} and $z$", []),
+        ("a.html", r"<pre>\[x\]</pre> and \(y\)", "a\n\\[x\\]\nand FORMULA_0", ["y"]),
+        ("a.qmd", "$$\na=b\n$$ {#eq-one}\n\n$$c=d (\\#eq:two)$$\n", "a\nFORMULA_0\nFORMULA_1", ["a=b", "c=d"]),
+        ("a.tex", r"One $\empty$ and $ \empty x$.", "a\nOne and FORMULA_0.", [r"\empty x"]),
+        ("a.tex", SLIDES, "a\nSums\nMore sums\none FORMULA_0 two", ["a"]),
+        ("a.org", "| $n$ | of |\n|-----+----|\n| 3 | 6 |\n", "a\nFORMULA_0 of\n3 6", ["n"]),
+    ],
+    ids=range(12),
+)  # fmt: skip
+def test_a_file_is_read_as_its_markup_shows_it(tmp_path, name, source, text, formulas) -> None:
+    with gathered() as problems:
+        [post] = units(tmp_path, {name: source}).values()
+    read = document_post(post.record())
+    assert (read.text, [" ".join(latex.split()) for latex in latex_of(read)]) == (text, formulas)
+    assert [*problems] == []
 
 
 def test_directives_whose_title_is_that_of_a_statement_are_statements(tmp_path) -> None:
@@ -157,25 +167,6 @@ def test_directives_whose_title_is_that_of_a_statement_are_statements(tmp_path) 
     assert texts(found)["b.md#theorem-4.1"] == "Theorem 4.1 (Cantor)\nNot countable."
 
 
-def test_links_and_comments_of_obsidian_are_read_as_it_shows_them(tmp_path) -> None:
-    note = (
-        "See [[Other|the $L^2$ norm]], [[Plain]] and [[Note#Part]]. %% hidden $x$ %% ![[pic.png|200]]\n\n"
-        "%%\nover lines $y$\n%%\n\n- $\\empty$ a $k[[t]]$ and `[[code]] %% %%`\n\n"
-        "| a |\n|---|\n| [[N\\|in a table]] |\n"
-    )
-    text, formulas = only(tmp_path, "a.md", note)
-    assert text.split("\n") == [
-        "a", "See the FORMULA_0 norm, Plain and Note Part.", "a FORMULA_1 and [[code]] %% %%", "a", "in a table"
-    ]  # fmt: skip
-    assert formulas == ["L^2", "k[[t]]"]
-
-
-def test_labels_of_formulas_in_directives_and_breaks_of_blocks_are_no_text(tmp_path) -> None:
-    source = '+++ {"tags": []}\n# One\n\n```{prf:definition}\n:label: top\n\n$$\nx = 1\n$$ (top-shares)\n```\n\n+++\n'
-    found = units(tmp_path, {"a.md": source})
-    assert texts(found) == {"a.md": "One\nDefinition.\nFORMULA_0"}
-
-
 @pytest.mark.parametrize(
     ("printed", "kind"),
     [
@@ -199,7 +190,7 @@ def test_macros_of_front_matter_are_those_of_the_file_and_the_folder(tmp_path) -
     front = "---\nmath:\n  '\\Spec': '\\operatorname{Spec}'\nmacros:\n"
     front += '  RR: "\\\\mathbb{R}"\n  sq:\n    - "#1^2\\\\!"\n---\n'
     found = units(tmp_path, {"a.md": front + "$\\Spec A$ and $\\sq{x}$", "b.md": "$\\RR$"})
-    assert {docno: latex_of(document_post(post.record())) for docno, post in found.items()} == {
+    assert {docno: latex_of(post) for docno, post in found.items()} == {
         "a.md": [r"\operatorname{Spec}A", r"x^2\!"],
         "b.md": [r"\mathbb{R}"],
     }
@@ -212,7 +203,9 @@ def test_excluded_files_are_not_read_and_each_kind_of_skipped_file_is_named_once
     )  # fmt: skip
     rules = {".gitignore": "/old/\n", "sub/.mathamrignore": "draft*\n"}
     assert [*units(tmp_path, {**files, **rules})] == ["n.md", "sub/k.md"]
-    assert [*units(tmp_path, {}, exclude="k.md\n!_build/")] == ["_build/b.md", "n.md"]
+    assert [post.docno for post in posts_of(tmp_path, exclude="k.md\n!_build/") if isinstance(post, Document)] == [
+        "_build/b.md", "n.md"
+    ]  # fmt: skip
     with pytest.warns(MathAMRWarning) as caught:
         list(accepted_posts(tmp_path))
     [warning] = [str(each.message) for each in caught]
@@ -243,8 +236,7 @@ In between.
 \end{document}"""
     markdown = "# Series\n\nFew.\n\n**Theorem.** One.\n\n---\n\nBetween.\n\n**Theorem.** Two.\n\n"
     markdown += "# Limits\n\n## Inner\n\n**Theorem.** Three.\n"
-    found = texts(units(tmp_path, {"a.tex": latex, "b.md": markdown}))
-    assert found == {
+    assert texts(units(tmp_path, {"a.tex": latex, "b.md": markdown})) == {
         "a.tex#series": "Series\nA few words.\nIn between.",
         "a.tex#series/theorem-1": "Theorem 1\nOne FORMULA_0.",
         "a.tex#series/theorem-2": "Theorem 2\nTwo FORMULA_0.",
@@ -254,17 +246,6 @@ In between.
         "b.md#series/theorem-2": "Theorem\nTwo.",
         "b.md#limits/inner/theorem-1": "Theorem\nThree.",
     }
-
-
-def test_code_in_a_post_stays_text_whatever_delimiters_it_has(tmp_path) -> None:
-    files = {"a.md": r"`\(x\)` and `\begin{align}y\end{align}` and `$z$`", "b.html": r"<pre>\[x\]</pre> and \(y\)"}
-    found = texts(units(tmp_path, files))
-    assert found["a.md"] == "a\n\\(x\\) and \\begin{align}y\\end{align} and $z$"
-    assert found["b.html"] == "b\n\\[x\\]\nand FORMULA_0"
-
-
-def test_delimiters_with_two_backslashes_are_not_part_of_a_formula(tmp_path) -> None:
-    assert only(tmp_path, "a.md", r"For \\(x\\): \\[x^2\\]")[1] == ["x", "x^2"]
 
 
 @pytest.mark.parametrize(
@@ -283,67 +264,27 @@ def test_the_title_in_front_matter_is_read_as_yaml_and_toml_quote_it(tmp_path, f
     assert post.origin.date == "2025-01-31"
 
 
-def test_gated_directives_captions_and_roles_of_myst_are_read(tmp_path) -> None:
-    source = (
+def test_gated_directives_captions_roles_and_substitutions_are_read(tmp_path) -> None:
+    myst = (
         "# Sums\n\nAs {cite}`euler` says in {ref}`part <two>`.\n\n"
         "```{exercise-start}\n:label: ex-one\n```\nShow\n```{math}\na=b\n```\n```{exercise-end}\n```\n\n"
         "```{figure} one.png\n:name: fig\nThe sum $s$.\n```\n\n```{note}\n:class: dropdown\nWell.\n```\n\n"
         ":::{lemma-start} Two\n:::\nIf $c$.\n:::{lemma-end}\n:::\n"
     )
-    assert texts(units(tmp_path, {"a.md": source})) == {
-        "a.md#sums": "Sums\nAs euler says in part <two>.\nThe sum FORMULA_0.\nWell.",
-        "a.md#ex-one": "Exercise\nShow FORMULA_0",
-        "a.md#lemma-two": "Lemma (Two)\nIf FORMULA_0.",
-    }
-
-
-def test_labels_of_displays_in_quarto_and_bookdown_are_no_text(tmp_path) -> None:
-    source = "$$\na=b\n$$ {#eq-one}\n\n$$c=d (\\#eq:two)$$\n"
-    assert only(tmp_path, "a.qmd", source) == ("a\nFORMULA_0\nFORMULA_1", ["a=b", "c=d"])
-
-
-def test_the_heading_after_the_macros_of_a_notebook_is_its_title(tmp_path) -> None:
-    assert only(tmp_path, "a.md", "$$\\newcommand{\\R}{\\mathbb{R}}$$\n# Reals\n\nOf $\\R$.") == (
-        "Reals\nOf FORMULA_0.",
-        [r"\mathbb{R}"],
-    )
-
-
-def test_a_role_over_two_lines_ends_no_directive_and_substitutions_are_written_out(tmp_path) -> None:
-    source = (
+    rst = (  # a role over two lines ends no directive
         ".. |R| replace:: the reals :math:`\\mathbb{R}`\n\n.. prf:lemma:: One\n\n    In |R|, :math:`a\n    <b`.\n\n"
         ".. math:: |R|=1\n\n.. note:: So |R| and ``|R|`` or :math:`|R|`.\n\n.. prf:lemma:: Two\n\n    In |S|.\n"
     )
-    found = units(tmp_path, {"a.rst": source})
+    found = units(tmp_path, {"a.md": myst, "b.rst": rst})
     assert texts(found) == {
-        "a.rst": "a\nFORMULA_0\nSo the reals FORMULA_1 and |R| or FORMULA_2.",
-        "a.rst#lemma-one": "Lemma (One)\nIn the reals FORMULA_0, FORMULA_1 .",
-        "a.rst#lemma-two": "Lemma (Two)\nIn |S|.",
+        "a.md#sums": "Sums\nAs euler says in part <two>.\nThe sum FORMULA_0.\nWell.",
+        "a.md#ex-one": "Exercise\nShow FORMULA_0",
+        "a.md#lemma-two": "Lemma (Two)\nIf FORMULA_0.",
+        "b.rst": "b\nFORMULA_0\nSo the reals FORMULA_1 and |R| or FORMULA_2.",
+        "b.rst#lemma-one": "Lemma (One)\nIn the reals FORMULA_0, FORMULA_1 .",
+        "b.rst#lemma-two": "Lemma (Two)\nIn |S|.",
     }
-    assert latex_of(document_post(found["a.rst"].record())) == ["|R|=1", r"\mathbb{R}", "|R|"]
-
-
-def test_an_empty_formula_of_latex_is_none(tmp_path) -> None:
-    assert only(tmp_path, "a.tex", r"One $\empty$ and $ \empty x$.") == ("a\nOne and FORMULA_0.", [r"\empty x"])
-
-
-def test_a_table_of_org_is_one(tmp_path) -> None:
-    assert only(tmp_path, "a.org", "| $n$ | of |\n|-----+----|\n| 3 | 6 |\n")[0] == "a\nFORMULA_0 of\n3 6"
-
-
-def test_slides_are_read_without_the_numbers_of_their_steps(tmp_path) -> None:
-    source = r"""\documentclass{beamer}\begin{document}
-\begin{frame}<1>[fragile]{Sums}
-\frametitle{More sums}
-\begin{itemize}[<+->]
-\item<2-> \alert<3>{one} $\alert<2>{a}$ \pause
-\only<1,2>{two}\onslide<3->
-\end{itemize}
-\end{frame}
-\end{document}"""
-    with gathered() as problems:
-        text, formulas = only(tmp_path, "a.tex", source)
-    assert (text, formulas, [*problems]) == ("a\nSums\nMore sums\none FORMULA_0 two", ["a"], [])
+    assert latex_of(found["b.rst"]) == ["|R|=1", r"\mathbb{R}", "|R|"]
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,6 @@
 """Presentation MathML as LaTeX: each element, refused input, and trees that equal the MathML's."""
 
-import os
 import re
-import time
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +11,6 @@ from pyterrier_mathamr.formula import FormulaError, read_formula_table, slt_from
 from pyterrier_mathamr.posts import document_post, post_from_html
 from pyterrier_mathamr.posts.mathml_latex import latex_of_mathml, text_of_mathml
 
-SHARED = Path(os.environ.get("MATHAMR_TEST_DATA", Path(__file__).resolve().parents[3] / "shared"))
 X, N2 = "<mi>x</mi>", "<mn>2</mn>"
 ROW = "<mrow><mi>a</mi><mo>+</mo><mi>b</mi></mrow>"
 TABLE = (
@@ -98,62 +94,26 @@ def test_an_uncertain_part_makes_the_whole_formula_text_and_is_reported(mathml):
     assert not problems
 
 
-def test_the_copy_that_mathjax_shows_is_left_out():
-    page = (
-        'Let <mjx-container class="MathJax" jax="CHTML" tabindex="0"><mjx-math><mjx-msup>'
-        '<mjx-mi><mjx-utext>x</mjx-utext></mjx-mi></mjx-msup></mjx-math><mjx-assistive-mml display="inline">'
-        '<math xmlns="http://www.w3.org/1998/Math/MathML"><msup><mi>x</mi><mn>2</mn></msup></math></mjx-assistive-mml>'
-        "</mjx-container> be."
-    )
-    assert post_from_html(page) == post_from_html('Let <span class="math-container">x^{2}</span> be.')
-
-
-def test_latex_next_to_the_mathml_is_preferred():
-    annotated = (
-        '<math><semantics><mi>x</mi><annotation encoding="application/x-tex">\\xi</annotation></semantics></math>'
-    )
-    assert post_from_html(annotated).formulas[0].latex == r"\xi"
-
-
 def test_depth_and_length_cost_no_more_than_reading():
-    start = time.monotonic()
     for begin, end in (("<mrow>", "</mrow>"), ("<msqrt>", "</msqrt>"), ("<mfrac><mi>a</mi>", "</mfrac>"),
                        ("<msup><mn>1</mn>", "</msup>"), ("<mtable><mtr><mtd>", "</mtd></mtr></mtable>")):  # fmt: skip
-        latex = latex_of_mathml(f"<math>{begin * 20_000}<mi>α</mi>{end * 20_000}</math>")
+        latex = latex_of_mathml(f"<math>{begin * 5_000}<mi>α</mi>{end * 5_000}</math>")
         assert latex.count(r"\alpha") == 1
-    assert latex_of_mathml(f"<math>{'<mi>x</mi>' * 100_000}</math>") == "x" * 100_000
-    assert latex_of_mathml(f"<math>{'<msup>' * 100_000}") == ""
+    assert latex_of_mathml(f"<math>{'<mi>x</mi>' * 30_000}</math>") == "x" * 30_000
+    assert latex_of_mathml(f"<math>{'<msup>' * 30_000}") == ""
     bomb = '<!DOCTYPE math [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><math><mi>&b;</mi></math>'
     assert "ha" not in post_from_html(bomb).formulas[0].latex
-    assert time.monotonic() - start < 60
 
 
 TAGS = [
-    "math",
-    "mrow",
-    "mi",
-    "mn",
-    "mo",
-    "mtext",
-    "mspace",
-    "mfrac",
-    "msqrt",
-    "mroot",
-    "msub",
-    "msup",
-    "munder",
-    "mover",
-    "mtable",
-    "mtr",
-    "mtd",
-    "mfenced",
-    "semantics",
-]
+    "math", "mrow", "mi", "mn", "mo", "mtext", "mspace", "mfrac", "msqrt", "mroot", "msub", "msup", "munder", "mover",
+    "mtable", "mtr", "mtd", "mfenced", "semantics",
+]  # fmt: skip
 PIECES = [*(f"<{tag}>" for tag in TAGS), *(f"</{tag}>" for tag in TAGS), "<!--", "-->", "<annotation>", "</annotation>",
           "x", "1", "&amp;", "&", "<", "∑", "\\", "{", "}", "$", "%", "\0", "\ud800", "\u0301"]  # fmt: skip
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
 def test_any_text_is_latex_that_is_read_or_nothing(source):
     latex = latex_of_mathml(f"<math>{source}</math>")
@@ -167,16 +127,12 @@ def test_any_text_is_latex_that_is_read_or_nothing(source):
         assert tree.nodes
 
 
-def test_trees_of_the_latex_equal_trees_of_the_mathml():
-    table = SHARED / "arqmath-mini/slt_representation_v3/1.tsv.gz"
-    if not table.is_file():
-        pytest.skip("no collection")
-    sources = list(dict.fromkeys(row.formula for row in read_formula_table(table)))[::16]
+def test_trees_of_the_latex_equal_trees_of_the_mathml(shared_data):
+    table = shared_data / "arqmath-mini/slt_representation_v3/1.tsv.gz"
+    sources = list(dict.fromkeys(row.formula for row in read_formula_table(table)))[::32]
     same = 0
     for source in sources:
-        latex = latex_of_mathml(source)
-        if not latex:
-            continue
-        expected, made = slt_from_mathml(source), slt_from_latex(latex, lines="all")
-        same += sorted(expected.nodes) == sorted(made.nodes)
+        if latex := latex_of_mathml(source):
+            expected, made = slt_from_mathml(source), slt_from_latex(latex, lines="all")
+            same += sorted(expected.nodes) == sorted(made.nodes)
     assert same / len(sources) >= 0.94

@@ -76,6 +76,9 @@ TEXT = [
     ("a $x^2$ b", "a FORMULA_0 b", ["x^2"]),
     ("a $$x\n\n+y$$ b", "a FORMULA_0 b", ["x\n+y"]),
     ("it costs $5 and $10", "it costs $5 and $10", []),
+    ("from $5 to $10, $20 or $10, $", "from $5 to $10, $20 or $10, $", []),
+    (r"\$x\$ a \\[2pt] b", r"$x$ a \\[2pt] b", []),
+    (r"\\(x\\) and \\[y\\] or $2z$", "FORMULA_0 and FORMULA_1 or FORMULA_2", ["x", "y", "2z"]),
     (r"it costs \$5, $x$", "it costs $5, FORMULA_0", ["x"]),
     ("$5$ apples", "FORMULA_0 apples", ["5"]),
     (r"$\text{for $x$}$ a", "FORMULA_0 a", [r"\text{for $x$}"]),
@@ -143,7 +146,7 @@ def test_a_sentence_has_at_most_120_tokens_and_is_cut_at_a_comma():
 
 
 @given(st.text(alphabet=list("a .?!,$\\()[]{}<>/spn\"'=FORMULA_01&;\n\x00\ue000é-"), max_size=120))
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=150)
 def test_whatever_is_written_each_formula_has_its_placeholder_once(text):
     for post in (post_from_html(text), post_from_text(text), post_from_any(text, text)):
         assert numbers(post.text) == list(range(len(post.formulas)))
@@ -158,8 +161,8 @@ def test_whatever_is_written_each_formula_has_its_placeholder_once(text):
     "unit", ["word ", "$", "${", "\\(", "<", "<!--", "<a \"", "<span class=math-container>", "$$x", "\\begin{align}",
              ".", "a,", "x", "<b ", "</p>", "&lt;", "\n"]
 )  # fmt: skip
-def test_a_megabyte_of_anything_is_read(unit):
-    text = (unit * (1_000_000 // len(unit) + 1))[:1_000_000]
+def test_two_hundred_thousand_of_anything_are_read(unit):
+    text = (unit * (200_000 // len(unit) + 1))[:200_000]
     post = post_from_html(text)
     assert numbers(" ".join(post.sentences)) == list(range(len(post.formulas)))
     assert all(len(TOKEN.findall(sentence)) <= 120 for sentence in post.sentences)
@@ -171,7 +174,7 @@ def test_real_posts_and_topics_keep_each_formula_with_its_id(shared_data):
     for path in sorted((folder / "topics").glob("Topics_Task*.xml")):
         rows += [(t.find("Title").text or "", t.find("Question").text or "") for t in ET.parse(path).getroot()]
     assert len(rows) > 6_164
-    for title, body in rows:
+    for title, body in rows[::3]:
         post = post_from_html(body, title)
         ids = re.findall(r'<span class="math-container" id="([^"]+)"', title + body)
         assert [formula.id for formula in post.formulas if formula.id] == ids
@@ -179,32 +182,11 @@ def test_real_posts_and_topics_keep_each_formula_with_its_id(shared_data):
         assert not any(formula.latex[:1] == "$" for formula in post.formulas if formula.id)
 
 
-@pytest.mark.parametrize(
-    "latex",
-    [
-        "x",
-        "x^2",
-        "ABCD",
-        "AB=CD",
-        "sin x",
-        "$abcd$",
-        "abc",
-        r"\frac{a}{b}",
-        r"\{1, 2\}",
-        "dx dy",
-        "x, y",
-        r"\text{odd words}",
-    ],
-)
-def test_a_typed_formula_is_recognized(latex: str) -> None:
-    assert is_formula(latex)
-
-
-@pytest.mark.parametrize(
-    "latex", ["", " ", "$$", r"\frac{a", "a}", "}{", "word", "plain words", "Is it prime?", "sum of all"]
-)
-def test_blank_text_unpaired_braces_and_prose_are_not_formulas(latex: str) -> None:
-    assert not is_formula(latex)
+def test_a_typed_formula_is_recognized_and_prose_or_unpaired_braces_are_none() -> None:
+    typed = ["x", "x^2", "ABCD", "AB=CD", "sin x", "$abcd$", "abc", r"\frac{a}{b}", r"\{1, 2\}", "dx dy", "x, y"]
+    assert [latex for latex in [*typed, r"\text{odd words}"] if not is_formula(latex)] == []
+    prose = ["", " ", "$$", r"\frac{a", "a}", "}{", "word", "plain words", "Is it prime?", "sum of all"]
+    assert [latex for latex in prose if is_formula(latex)] == []
 
 
 def test_every_topic_of_the_formula_task_is_one(shared_data: Path) -> None:

@@ -12,7 +12,6 @@ from pyterrier_mathamr.posts import (
     document_post,
     formula_id,
     parent_title,
-    post_from_text,
     query_post,
 )
 
@@ -20,6 +19,7 @@ from pyterrier_mathamr.posts import (
 def test_the_first_column_with_a_text_is_read_after_the_title() -> None:
     assert document_post({"html": None, "text": "b &amp; c", "title": "a"}).text == "a\nb & c"
     assert document_post({"markdown": "*b*", "title": float("nan")}).text == "b"
+    assert document_post({"markdown": "# On $x$", "title": "A $t$"}).text == "A FORMULA_0\nOn FORMULA_1"
     assert document_post({"docno": "1"}) == MathPost("", ())
     assert query_post({"qid": "1", "title": "t", "body": " ", "query": "q"}).text == "q"
     assert query_post({"qid": "1", "title": "t", "body": "b", "query": "q"}).text == "t\nb"
@@ -105,10 +105,3 @@ def test_an_error_does_not_swallow_problems_and_no_problem_is_no_warning() -> No
     with gathered() as problems:
         pass
     assert problems == {}
-
-
-def test_amounts_are_not_formulas() -> None:
-    for text in (r"a \\[2pt] b", "$5 and $10", "from $5 to $10, $20", r"\$x\$", "$10, $"):
-        assert post_from_text(text).formulas == (), text
-    assert post_from_text(r"\\(x\\) and \\[y\\]").formulas == (PostFormula("x"), PostFormula("y"))
-    assert post_from_text("$5$ and $ x $ and $2x$").formulas != ()

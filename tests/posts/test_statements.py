@@ -2,13 +2,13 @@
 
 import json
 import os
+import re
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from post_helpers import latex_of
+from post_helpers import latex_of, posts_of, text_of, write
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.feedback import gathered
@@ -17,33 +17,20 @@ from pyterrier_mathamr.posts import (
     DocumentError,
     ReadingOptions,
     accepted_posts,
-    plain_text,
     post_from_html,
-    read_posts,
+    source_entries,
     statements,
 )
-from pyterrier_mathamr.posts.own_posts import source_entries
 
 FILLER = "Some words that make a section long enough to be a post of its own, and nothing else but that, here. " * 2
 LONG = FILLER * 12  # too much for a small file
 
 
-def write(folder: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(text.encode())
-    return folder
-
-
-def read(folder: Path, **options) -> dict[str, Document]:
-    """Return the posts of a folder by docno."""
-    found = [post for _, post in read_posts(folder, ReadingOptions(**options))]
+def read(folder, files, **options) -> dict[str, Document]:
+    """Write files, and read the posts of their folder by docno; none is left out."""
+    found = posts_of(write(folder, files), **options)
     assert [str(post) for post in found if isinstance(post, DocumentError)] == []
     return {post.docno: post for post in found}
-
-
-def text_of(html: str) -> str:
-    return " ".join(plain_text(post_from_html(html)).split())
 
 
 def shown(post: Document) -> tuple[str, str, str, str, int]:
@@ -88,7 +75,7 @@ Expand $p$. \begin{{lem}} A claim $c$. \end{{lem}}
 
 
 def test_a_book_is_split_at_statements_that_are_numbered_as_latex_prints_them(tmp_path) -> None:
-    found = read(write(tmp_path, BOOK))
+    found = read(tmp_path, BOOK)
     assert list(found) == [
         "ch1.tex#series",
         "ch1.tex#sec:inner",
@@ -141,32 +128,32 @@ def test_a_book_is_split_at_statements_that_are_numbered_as_latex_prints_them(tm
 )  # fmt: skip
 def test_kinds_of_statements_and_counters_are_read(tmp_path, preamble, body, titles) -> None:
     source = f"{preamble}\n\\begin{{document}}\n{LONG}\n\n{body}\n\\end{{document}}"
-    found = read(write(tmp_path, {"a.tex": source}))
+    found = read(tmp_path, {"a.tex": source})
     assert [text_of(post.title) for post in found.values() if post.origin.kind != "section"] == titles
 
 
 def test_included_files_are_read_once_and_never_from_outside_the_folder(tmp_path) -> None:
     (tmp_path / "secret.tex").write_text("the password")
-    notes = write(
-        tmp_path / "notes",
-        {
-            "main.tex": r"\input{macros-of-mine}\begin{document}$\a$ \input{part} \input{part} \input{gone} "
-            r"\input{../secret} \input{/etc/passwd} \input{part.tikz} "
-            r"\begin{proof} \input{inner} $\b$ \end{proof}\end{document}",
-            "macros-of-mine.tex": r"\newcommand{\a}{\alpha}\newcommand{\b}{\beta}",
-            "part.tex": r"Part $\a$.",
-            "inner.tex": r"Inner $\b$.",
-            "other.tex": r"\input{macros-of-mine}\begin{document} Other $\a$ \input{part}\end{document}",
-            "loop1.tex": r"One \input{loop2}",
-            "loop2.tex": r"Two \input{loop1}",
-        },
-    )
+    main = r"""\input{macros-of-mine}\begin{document}$\a$ \input{part} \input{part} \input{gone} \input{../secret}
+\input{/etc/passwd} \input{part.tikz} \begin{proof} \input{inner} $\b$ \end{proof}\end{document}"""
+    files = {
+        "main.tex": main,
+        "macros-of-mine.tex": r"\newcommand{\a}{\alpha}\newcommand{\b}{\beta}",
+        "part.tex": r"Part $\a$.",
+        "inner.tex": r"Inner $\b$.",
+        "other.tex": r"\input{macros-of-mine}\begin{document} Other $\a$ \input{part}\end{document}",
+        "loop1.tex": r"One \input{loop2}",
+        "loop2.tex": r"Two \input{loop1}",
+        "unused.sty": r"\input{of-a-package} \newcommand{\cc}{\gamma}",
+        "of-a-package.tex": r"Read $\cc$.",
+    }
     with gathered() as problems:
-        found = read(notes)
+        found = read(tmp_path / "notes", files)
     assert {name: text_of(post.html) for name, post in found.items()} == {
         "loop1.tex": "One",
         "loop2.tex": "Two",
         "main.tex": r"$\alpha$ Proof. Inner $\beta$. $\beta$",
+        "of-a-package.tex": r"Read $\gamma$.",
         "other.tex": r"Other $\alpha$",
         "part.tex": r"Part $\alpha$.",
     }
@@ -176,21 +163,14 @@ def test_included_files_are_read_once_and_never_from_outside_the_folder(tmp_path
         ("main.tex", "/etc/passwd.tex leaves the folder, and is not followed"),
         ("loop2.tex", "loop1.tex includes itself, which is not followed"),
     ]
-    from_file = [post.docno for _, post in read_posts(notes / "main.tex")]
-    assert from_file == ["main.tex", "part.tex"]
-
-
-def test_a_file_that_only_an_unused_package_includes_is_read(tmp_path) -> None:
-    files = {"mine.sty": r"\input{part} \newcommand{\a}{\alpha}", "part.tex": r"Part $\a$."}
-    found = read(write(tmp_path, files))
-    assert {name: text_of(post.html) for name, post in found.items()} == {"part.tex": r"Part $\alpha$."}
+    assert [post.docno for post in posts_of(tmp_path / "notes" / "main.tex")] == ["main.tex", "part.tex"]
 
 
 def test_a_statement_that_nothing_ends_goes_on_to_the_next_one(tmp_path) -> None:
     lemma = r"\begin{theorem} one $a$ \begin{lemma} two $b$ \end{lemma} "
     source = rf"\section{{A}}{FILLER}{lemma}\section{{B}} {FILLER} $c$"
     with gathered() as problems:
-        found = read(write(tmp_path, {"a.tex": source}))
+        found = read(tmp_path, {"a.tex": source})
     assert [text_of(post.html) for post in found.values()][1:3] == ["one $a$", "two $b$"]
     assert [problem.what for problem in problems] == [r"\begin{theorem} is never closed"]
 
@@ -247,7 +227,7 @@ Again $h$.
 
 
 def test_markdown_is_split_in_every_form_in_which_statements_are_written(tmp_path) -> None:
-    found = read(write(tmp_path, {"v.md": VAULT}))
+    found = read(tmp_path, {"v.md": VAULT})
     assert {name.partition("#")[2]: shown(post)[0] for name, post in found.items()} == {
         "sec:series": "Series",
         "theorem-3.2": "Theorem 3.2 (Cauchy–Schwarz)",
@@ -268,7 +248,7 @@ def test_markdown_is_split_in_every_form_in_which_statements_are_written(tmp_pat
     assert shown(found["v.md#sec:series/tests/remark-2"])[1:4] == (
         "Second $g$. **Theorem.** in code $no$", section, "remark"
     )  # fmt: skip
-    assert latex_of(post_from_html(found["v.md#sec:series/tests/remark-2"].html)) == ["g"]
+    assert latex_of(found["v.md#sec:series/tests/remark-2"]) == ["g"]
     assert {post.origin.date for post in found.values()} == {"2024-02-29"}
 
 
@@ -276,7 +256,7 @@ def test_other_languages_and_numbered_paragraphs_are_units(tmp_path) -> None:
     arabic = f"## المتتاليات\n\n{FILLER}\n\n**مبرهنة 1.1 (فيتاغورس).** $a$\n\n**برهان.** $b$ ∎\n\n**تعريف.** $c$"
     numbered = f"# T\n\n**1.1. Compact.** {FILLER} $a$\n\n1.2 {FILLER} $b$\n\n**1.3 Satz (Heine).** $c$\n\n1.4 Last $d$"
     liters = f"# L\n\n2.5 liters of $x$ {LONG}"
-    found = read(write(tmp_path, {"a.md": arabic, "n.md": f"{numbered}\n\n{LONG}", "l.md": liters}))
+    found = read(tmp_path, {"a.md": arabic, "n.md": f"{numbered}\n\n{LONG}", "l.md": liters})
     assert {name: shown(post)[0] for name, post in found.items()} == {
         "a.md#المتتاليات": "المتتاليات",
         "a.md#مبرهنة-1.1": "مبرهنة 1.1 (فيتاغورس)",
@@ -292,20 +272,19 @@ def test_other_languages_and_numbered_paragraphs_are_units(tmp_path) -> None:
 
 def test_a_small_file_stays_whole_and_is_what_its_only_statement_is(tmp_path) -> None:
     two = "# T\n\n**Lemma.** $x$\n\n**Lemma.** $y$"
-    found = read(
-        write(tmp_path, {"one.md": "**Theorem (Zorn).** $x$\n\n*Proof.* $y$", "none.md": "$z$", "two.md": two})
-    )
+    files = {"one.md": "**Theorem (Zorn).** $x$\n\n*Proof.* $y$", "none.md": "$z$", "two.md": two}
+    found = read(tmp_path, files)
     assert list(found) == ["none.md", "one.md", "two.md#t/lemma-1", "two.md#t/lemma-2"]
     assert shown(found["one.md"]) == ("Theorem (Zorn)", "$x$ Proof. $y$", "", "theorem", 0)
     assert shown(found["none.md"]) == ("none", "$z$", "", "file", 0)
-    whole = read(write(tmp_path, {}), whole_files=True)
+    whole = read(tmp_path, {}, whole_files=True)
     assert list(whole) == ["none.md", "one.md", "two.md"]
     assert shown(whole["two.md"])[:2] == ("T", "Lemma. $x$ Lemma. $y$")
     size = statements.SMALL
     sections = "# A\n\n{}\n\n# B\n\nb"
     short, long = sections.format("x" * (size - 2)), sections.format("x" * (size - 1))
-    assert len(read(write(tmp_path / "s", {"short.md": short}))) == 1
-    assert len(read(write(tmp_path / "l", {"long.md": long}))) == 2
+    assert len(read(tmp_path / "s", {"short.md": short})) == 1
+    assert len(read(tmp_path / "l", {"long.md": long})) == 2
 
 
 @pytest.mark.parametrize("ending", ["md", "tex"])
@@ -315,16 +294,11 @@ def test_a_docno_stays_whatever_is_edited_elsewhere(tmp_path, ending) -> None:
         "tex": ("\\section{{{}}}\n", "\\begin{{theorem}}{}{}\\end{{theorem}}\n", f"{FILLER}\n"),
     }[ending]
     named = {"md": " (Zorn)", "tex": "[Zorn]"}[ending]
-    last = (
-        heading.format("Last")
-        + body
-        + theorem.format("", "$a$")
-        + theorem.format("", "$b$")
-        + theorem.format(named, "$c$")
-    )
+    last = heading.format("Last") + body
+    last += theorem.format("", "$a$") + theorem.format("", "$b$") + theorem.format(named, "$c$")
 
     def docnos(before: str) -> list[str]:
-        found = read(write(tmp_path, {f"f.{ending}": before + last}))
+        found = read(tmp_path, {f"f.{ending}": before + last})
         return [name for name in found if "last" in name or "zorn" in name]
 
     expected = [f"f.{ending}#{name}" for name in ("last", "last/theorem-1", "last/theorem-2", "theorem-zorn")]
@@ -338,14 +312,13 @@ def test_two_of_one_label_or_name_have_different_docnos_and_a_label_comes_first(
         [r"\begin{lemma}[A] 1 \end{lemma}", r"\begin{lemma}[A] 2 \end{lemma}",
          r"\begin{lemma}\label{lemma-a} 3 \end{lemma}", r"\begin{lemma}\label{lemma-a} 4 \end{lemma}"]
     )  # fmt: skip
-    found = read(write(tmp_path, {"a.tex": source}))
+    found = read(tmp_path, {"a.tex": source})
     by_text = {text_of(post.html)[-1]: name for name, post in found.items()}
     assert by_text == {
         "1": "a.tex#lemma-a-3", "2": "a.tex#lemma-a-4", "3": "a.tex#lemma-a", "4": "a.tex#lemma-a-2", ".": "a.tex"
     }  # fmt: skip
-    (long,) = (
-        name for name in read(write(tmp_path, {"a.tex": rf"{LONG}\section{{{'word ' * 500}}}{FILLER}"})) if "#" in name
-    )
+    found = read(tmp_path, {"a.tex": rf"{LONG}\section{{{'word ' * 500}}}{FILLER}"})
+    (long,) = (name for name in found if "#" in name)
     assert len(long) < 200
 
 
@@ -384,8 +357,8 @@ Inner $i$.
 :::
 :::::
 """
-    found = read(write(tmp_path, {"a.md": source}))
-    assert {name: (text_of(post.title), latex_of(post_from_html(post.html))) for name, post in found.items()} == {
+    found = read(tmp_path, {"a.md": source})
+    assert {name: (text_of(post.title), latex_of(post)) for name, post in found.items()} == {
         "a.md#a": ("A", ["a", "c", "g"]),
         "a.md#a/satz-1": ("Satz", ["b"]),
         "a.md#^thm-34-1": ("Theorem §34.1 (Fundamental theorem)", ["d"]),
@@ -398,17 +371,13 @@ Inner $i$.
 def test_a_proof_belongs_to_the_last_theorem_and_a_solution_to_the_last_exercise(tmp_path) -> None:
     leads = ["Theorem", "Exercise", "Proof", "Remark", "Solution", "Second proof", "Proof of Lemma 9"]
     source = f"## A\n\n{LONG}\n\n" + "\n\n".join(f"**{lead}.** ${i}$" for i, lead in enumerate(leads))
-    found = read(
-        write(
-            tmp_path,
-            {
-                "a.md": source,
-                "b.md": f"# B\n\n*Proof.* ${7}$ {LONG}",
-                "c.md": f"# C\n\n{LONG} Claimed.\n\n### Proof\n\n$8$",
-            },
-        )
-    )
-    assert {name: latex_of(post_from_html(post.html)) for name, post in found.items()} == {
+    files = {
+        "a.md": source,
+        "b.md": f"# B\n\n*Proof.* ${7}$ {LONG}",
+        "c.md": f"# C\n\n{LONG} Claimed.\n\n### Proof\n\n$8$",
+    }
+    found = read(tmp_path, files)
+    assert {name: latex_of(post) for name, post in found.items()} == {
         "a.md#a": [],
         "a.md#a/theorem-1": ["0", "2", "5"],
         "a.md#a/exercise-1": ["1", "4"],
@@ -431,12 +400,8 @@ def test_notebooks_rst_and_org_are_split_at_headings_and_cells(tmp_path) -> None
         ("markdown", f"## Simpson\n\n**Theorem.** $c$ {LONG}"),
         ("markdown", "Short $d$."),
     ]
-    notebook = {
-        "cells": [
-            {"cell_type": kind, "id": f"i{i}", "source": text.splitlines(keepends=True)}
-            for i, (kind, text) in enumerate(cells)
-        ]
-    }
+    written = [(kind, f"i{i}", text.splitlines(keepends=True)) for i, (kind, text) in enumerate(cells)]
+    notebook = {"cells": [dict(zip(("cell_type", "id", "source"), cell, strict=True)) for cell in written]}
     rst = f"""
 Optics
 ======
@@ -489,8 +454,8 @@ Maximise $b$.
 #+end_src
 """
     files = {"n.ipynb": json.dumps(notebook, indent=1), "o.org": org, "r.rst": rst}
-    found = read(write(tmp_path, files))
-    assert {name: (shown(post)[0], latex_of(post_from_html(post.html))) for name, post in found.items()} == {
+    found = read(tmp_path, files)
+    assert {name: (shown(post)[0], latex_of(post)) for name, post in found.items()} == {
         "n.ipynb#rules": ("Rules", ["a"]),
         "n.ipynb#rules/cell-i2": ("Rules", ["b"]),
         "n.ipynb#rules/simpson/theorem-1": ("Theorem", ["c", "d"]),
@@ -515,19 +480,16 @@ Maximise $b$.
 def test_macros_of_the_folder_of_a_file_and_of_the_text_apply(tmp_path) -> None:
     given = tmp_path / "given.tex"
     given.write_text(r"\newcommand{\G}{\Gamma} \newtheorem{koan}{Koan}")
-    folder = write(
-        tmp_path / "notes",
-        {
-            "macros.tex": r"\newcommand{\R}{\mathbb R}",
-            "a.md": r"$\R \G$",
-            "b.txt": "\\def\\x{\\xi}\n$\\x \\R$",
-            "c.html": r"<p>$\R$</p>",
-            "d.tex": rf"{LONG}\begin{{koan}} $\R$ \end{{koan}}",
-            "e.md": "$$\\newcommand{\\R}{R}$$\n\n$\\R$",
-        },
-    )
-    found = read(folder, macros=str(given))
-    assert {name: latex_of(post_from_html(post.html)) for name, post in found.items() if name != "d.tex"} == {
+    files = {
+        "macros.tex": r"\newcommand{\R}{\mathbb R}",
+        "a.md": r"$\R \G$",
+        "b.txt": "\\def\\x{\\xi}\n$\\x \\R$",
+        "c.html": r"<p>$\R$</p>",
+        "d.tex": rf"{LONG}\begin{{koan}} $\R$ \end{{koan}}",
+        "e.md": "$$\\newcommand{\\R}{R}$$\n\n$\\R$",
+    }
+    found = read(tmp_path / "notes", files, macros=str(given))
+    assert {name: latex_of(post) for name, post in found.items() if name != "d.tex"} == {
         "a.md": [r"\mathbb R\Gamma"],
         "b.txt": [r"\xi\mathbb R"],
         "c.html": [r"\mathbb R"],
@@ -535,24 +497,14 @@ def test_macros_of_the_folder_of_a_file_and_of_the_text_apply(tmp_path) -> None:
         "e.md": ["R"],
     }
     records = [{"id": 1, "latex": r"$\G$"}, {"id": 2, "markdown": r"$\G$"}, {"id": 3, "text": r"$\G$"}]
-    posts = [post for _, post in read_posts(records, ReadingOptions(macros=str(given)))]
-    assert [latex_of(post_from_html(post.html)) for post in posts] == [[r"\Gamma"]] * 3
+    assert [latex_of(post) for post in posts_of(records, macros=str(given))] == [[r"\Gamma"]] * 3
     with pytest.raises(DocumentError, match=r"none\.tex: the file of macros: it cannot be read"):
-        read(folder, macros=str(tmp_path / "none.tex"))
+        read(tmp_path / "notes", {}, macros=str(tmp_path / "none.tex"))
 
 
 def test_skipped_files_are_listed_once_with_the_reason(tmp_path) -> None:
-    write(
-        tmp_path,
-        {
-            "good.md": "good $x$",
-            "empty.md": " \n",
-            "latin.txt": "",
-            "wide.txt": "",
-            **{f"{i}.pdf": "" for i in range(12)},
-        },
-    )
-    write(tmp_path, {"a.png": "", "b.docx": "", "code.py": "", "only.tex": "% a comment"})
+    files = {"good.md": "good $x$", "empty.md": " \n", "only.tex": "% a comment", **{f"{i}.pdf": "" for i in range(12)}}
+    write(tmp_path, {**files, "a.png": "", "b.docx": "", "code.py": ""})
     (tmp_path / "latin.txt").write_bytes("naïve façade $x$".encode("latin-1"))
     (tmp_path / "wide.txt").write_bytes("naïve $x$".encode("utf-16"))
     (tmp_path / "declared.TEX").write_bytes(r"\usepackage[koi8-r]{inputenc} Теорема".encode("koi8-r"))
@@ -608,87 +560,40 @@ def test_the_digest_of_a_file_changes_with_whatever_its_posts_depend_on(tmp_path
 # ---- each formula is in one unit
 
 LATEX_BLOCKS = [
-    "\\section{{S ${}$}}\n",
-    "\\subsection{{S}} x ${}$\n",
-    "\\begin{{theorem}}[N ${}$] y\\end{{theorem}}\n",
-    "\\begin{{lemma}}\\label{{l{}}} ${}$ \\end{{lemma}}\n",
-    "\\begin{{proof}} \\[{}\\] \\end{{proof}}\n",
-    "\\begin{{proof}}[Proof of \\ref{{l1}}] ${}$ \\end{{proof}}\n",
-    "Text ${}$.\n\n",
-    "\\begin{{theorem}} ${}$\n",
-    "{{\\small ${}$\n\n",
-    "}}\n",
-    "\\textbf{{Theorem.}} ${}$\n\n",
-    "\\paragraph{{P}} ${}$\n",
-    "% $no$\n",
-    "\\end{{proof}}\n",
-    "\\begin{{proof}} a \\begin{{lemma}} ${}$ \\end{{lemma}} b\n",
-    "\\begin{{align}} {} &= 1 \\end{{align}}\n",
-    "x " * 800,
-]
+    "\\section{S %}\n", "\\subsection{S} x %\n", "\\begin{theorem}[N %] y\\end{theorem}\n",
+    "\\begin{lemma}\\label{l@} % \\end{lemma}\n", "\\begin{proof} \\[%\\] \\end{proof}\n",
+    "\\begin{proof}[Proof of \\ref{l1}] % \\end{proof}\n", "Text %.\n\n", "\\begin{theorem} %\n", "{\\small %\n\n",
+    "}\n", "\\textbf{Theorem.} %\n\n", "\\paragraph{P} %\n", "\\% $no$\n", "\\end{proof}\n",
+    "\\begin{proof} a \\begin{lemma} % \\end{lemma} b\n", "\\begin{align} % &= 1 \\end{align}\n", "x " * 800,
+]  # fmt: skip
 MARKDOWN_BLOCKS = [
-    "# S ${}$\n\n",
-    "### S\n\nx ${}$\n\n",
-    "**Theorem (${}$).** y\n\n",
-    "**Lemma 1.{}.** ${}$ {{#l{}}}\n\n",
-    "*Proof.* ${}$\n\n",
-    "*Proof of Lemma 1.1.* ${}$ ∎\n\n",
-    "Text ${}$.\n\n",
-    "> [!theorem] T\n> ${}$\n> > [!proof]\n> > x\n\n",
-    "::: theorem\n${}$\n",
-    ":::\n\n",
-    "```{{prf:lemma}} ${}$\nx\n```\n\n",
-    "```\n$no$\n```\n\n",
-    "---\n\n",
-    "$$\n{}\n$$\n\n",
-    "\\begin{{theorem}}[N]\n${}$\n\\end{{theorem}}\n\n",
-    "\\begin{{theorem}} ${}$\n\n",
-    "> quoted ${}$\n\n",
-    "- item ${}$\n",
-    "Setext ${}$\n===\n\n",
-    "1.{} number ${}$\n\n",
-    "x " * 800 + "\n\n",
-]
+    "# S %\n\n", "### S\n\nx %\n\n", "**Theorem (%).** y\n\n", "**Lemma 1.@.** % {#l@}\n\n", "*Proof.* %\n\n",
+    "*Proof of Lemma 1.1.* % ∎\n\n", "Text %.\n\n", "> [!theorem] T\n> %\n> > [!proof]\n> > x\n\n",
+    "::: theorem\n%\n", ":::\n\n", "```{prf:lemma} %\nx\n```\n\n", "```\n$no$\n```\n\n", "---\n\n", "$$\n%\n$$\n\n",
+    "\\begin{theorem}[N]\n%\n\\end{theorem}\n\n", "\\begin{theorem} %\n\n", "> quoted %\n\n", "- item %\n",
+    "Setext %\n===\n\n", "1.@ number %\n\n", "x " * 800 + "\n\n",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("ending", "blocks"), [("tex", LATEX_BLOCKS), ("md", MARKDOWN_BLOCKS)])
 @pytest.mark.parametrize("whole", [False, True])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_the_units_of_a_file_hold_each_of_its_formulas_once(tmp_path_factory, ending, blocks, whole, data) -> None:
-    chosen = data.draw(st.lists(st.sampled_from(blocks), max_size=25))
     text, expected = "Begin.\n\n", []
-    for block in chosen:
-        count = block.count("${}$") + block.count("\\[{}\\]") + block.count("{}\n$$") + block.count("{} &=")
-        name = f"v_{{{len(text)}}}"
-        fillers = [
-            name if block[:at].endswith(("$", "\\[", "$$\n", "{align}} ")) else str(len(text)) for at in places(block)
-        ]
-        text += block.format(*fillers)
-        expected += [name] * count
+    for block in data.draw(st.lists(st.sampled_from(blocks), max_size=25)):
+        name, number = f"v_{{{len(text)}}}", str(len(text))
+        if "%" in block.replace("\\%", ""):
+            expected.append(name)
+        has_delimiters = any(f"{delimiter}%" in block for delimiter in ("\\[", "$$\n", "{align} "))
+        formula = name if has_delimiters else f"${name}$"
+        text += re.sub(r"(?<!\\)%", lambda _: formula, block).replace("\\%", "%").replace("@", number)  # noqa: B023
     folder = write(tmp_path_factory.mktemp("units"), {f"a.{ending}": text})
     with gathered():
-        found = [
-            post for _, post in read_posts(folder, ReadingOptions(whole_files=whole)) if isinstance(post, Document)
-        ]
+        found = [post for post in posts_of(folder, whole_files=whole) if isinstance(post, Document)]
     latex = [formula for post in found for formula in latex_of(post_from_html(post.html, post.title))]
-    names = [name for formula in latex for name in expected if name in formula]
-    assert sorted(names) == sorted(expected)
+    assert sorted(name for formula in latex for name in expected if name in formula) == sorted(expected)
     assert len(latex) == len(expected)
-
-
-def places(block: str) -> list[int]:
-    """Return where the fields of a format are."""
-    found, at = [], 0
-    while at < len(block):
-        if block.startswith(("{{", "}}"), at):
-            at += 2
-        elif block.startswith("{}", at):
-            found.append(at)
-            at += 2
-        else:
-            at += 1
-    return found
 
 
 # ---- whatever the file holds
@@ -697,20 +602,20 @@ def places(block: str) -> list[int]:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("a.tex", r"\begin{theorem}" * 100_000),
-        ("a.tex", r"\begin{theorem}" * 50_000 + r"\end{theorem}" * 50_000),
-        ("a.tex", r"\begin{theorem}x\begin{proof}" * 20_000),
-        ("a.tex", "\n\\noindent " * 50_000),
-        ("a.tex", r"\section{" * 50_000),
-        ("a.tex", "word " * 1_000_000),
-        ("a.tex", r"\newtheorem{a}{A}[a]" * 20_000),
-        ("a.md", "> [!theorem] a\n" * 50_000),
-        ("a.md", "::: theorem\n" * 50_000),
-        ("a.md", "**" * 200_000),
-        ("a.md", "1.1 x\n\n" * 50_000),
-        ("a.rst", "a\n====\n\n" * 30_000),
-        ("a.rst", "   .. note:: a\n" * 30_000),
-        ("a.org", "#+begin_theorem\n" * 30_000),
+        ("a.tex", r"\begin{theorem}" * 20_000),
+        ("a.tex", r"\begin{theorem}" * 10_000 + r"\end{theorem}" * 10_000),
+        ("a.tex", r"\begin{theorem}x\begin{proof}" * 5_000),
+        ("a.tex", "\n\\noindent " * 20_000),
+        ("a.tex", r"\section{" * 20_000),
+        ("a.tex", "word " * 100_000),
+        ("a.tex", r"\newtheorem{a}{A}[a]" * 10_000),
+        ("a.md", "> [!theorem] a\n" * 10_000),
+        ("a.md", "::: theorem\n" * 20_000),
+        ("a.md", "**" * 100_000),
+        ("a.md", "1.1 x\n\n" * 10_000),
+        ("a.rst", "a\n====\n\n" * 8_000),
+        ("a.rst", "   .. note:: a\n" * 8_000),
+        ("a.org", "#+begin_theorem\n" * 15_000),
         ("a.ipynb", "[" * 100_000),
     ],
 )
@@ -720,30 +625,19 @@ def test_hostile_files_are_split_in_linear_time(tmp_path, name, text) -> None:
     with gathered():
         for entry in source_entries(folder):
             next(entry.documents(), None)
-    assert time.process_time() - start < 20
+    assert time.process_time() - start < 10
 
 
 ANYTHING = [
-    *"\\{}[]()$#*_>:`~^=-. \n",
-    "\\begin",
-    "{theorem}",
-    "\\end",
-    "\\section",
-    "**Proof.**",
-    "1.1",
-    "x",
-    "\\input{a}",
-]
-ANYTHING += ["::: theorem\n", "> [!proof] ", ".. math::\n   ", "* ", "#+begin_", "\\label{a}"]
+    *"\\{}[]()$#*_>:`~^=-. \n", "\\begin", "{theorem}", "\\end", "\\section", "**Proof.**", "1.1", "x", "\\input{a}",
+    "::: theorem\n", "> [!proof] ", ".. math::\n   ", "* ", "#+begin_", "\\label{a}",
+]  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
-@given(
-    st.sampled_from(["a.tex", "a.md", "a.rst", "a.org", "a.ipynb"]),
-    st.lists(st.sampled_from(ANYTHING), max_size=60),
-)
-def test_any_file_is_read(tmp_path_factory, name, pieces) -> None:
-    folder = write(tmp_path_factory.mktemp("any"), {name: "x " + "".join(pieces)})
+@settings(max_examples=50, deadline=None)
+@given(st.sampled_from(["tex", "md", "rst", "org", "ipynb"]), st.lists(st.sampled_from(ANYTHING), max_size=60))
+def test_any_file_is_read(tmp_path_factory, ending, pieces) -> None:
+    folder = write(tmp_path_factory.mktemp("any"), {f"a.{ending}": "x " + "".join(pieces)})
     with gathered():
-        found = [post for _, post in read_posts(folder)]
-    assert all(isinstance(post, Document) for post in found) or name == "a.ipynb", found
+        found = posts_of(folder)
+    assert all(isinstance(post, Document) for post in found) or ending == "ipynb", found

@@ -38,6 +38,7 @@ def test_a_query_is_the_text_of_title_and_body_else_the_formula(columns: dict[st
     assert list(with_query(topics)) == [*topics, "query"]
     assert list(with_query(topics.iloc[:0])) == [*topics, "query"]
     assert with_query(topics.assign(query="x"))["query"].tolist() == ["x"]
+    assert list(with_query(pd.DataFrame({"qid": ["1"], "query_embs": [0]}))) == ["qid", "query_embs"]  # without a text
 
 
 def test_the_query_is_read_as_the_title_and_body_are() -> None:
@@ -47,10 +48,6 @@ def test_the_query_is_read_as_the_title_and_body_are() -> None:
     assert [formula.latex for formula in again.formulas] == [formula.latex for formula in post.formulas]
     assert [formula.id for formula in query_post({"title": TITLE, "query": "Is $x^2<1$ true?"}).formulas] == ["q_1"]
     assert query_post({"title": TITLE, "query": "Another"}).text == "Another"
-
-
-def test_topics_without_a_text_stay_without_a_query() -> None:
-    assert list(with_query(pd.DataFrame({"qid": ["1"], "query_embs": [0]}))) == ["qid", "query_embs"]
 
 
 @pytest.mark.parametrize("column", ["query", "title", "body", "latex"])

@@ -61,7 +61,7 @@ def test_code_has_no_formulas() -> None:
     assert post_from_any("<p>x^2=1</p>", bare_formulas=True).text == "FORMULA_0"
 
 
-@pytest.mark.parametrize("text", ["x+" * 20_000, "(" * 20_000, "a b " * 10_000, "x^" * 20_000, "a@" * 20_000])
+@pytest.mark.parametrize("text", ["x+" * 10_000, "(" * 10_000, "a b " * 5_000, "x^" * 10_000, "a@" * 10_000])
 def test_long_text_is_cut_into_runs_of_bounded_length(text: str) -> None:
     assert all(len(latex) <= 600 for latex in found(text))
 
@@ -86,7 +86,7 @@ def test_unicode_has_the_trees_of_its_latex(typed: str, latex: str) -> None:
 def test_text_and_plain_latex_are_unchanged() -> None:
     assert latex_of_unicode(r"\text{cm²} \alpha_1") == r"\text{cm²} \alpha_1"
     assert latex_of_unicode("√√(2+x)") == r"\sqrt{\sqrt{2+x}}"
-    for hostile in ("√(" * 5_000, "√" * 5_000, "²" * 5_000):
+    for hostile in ("√(" * 1_000, "√" * 1_000, "²" * 1_000):
         assert "√" not in latex_of_unicode(hostile)
 
 

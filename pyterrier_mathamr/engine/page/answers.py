@@ -34,7 +34,7 @@ from pyterrier_mathamr.explain import Asked, Reading, draw_graph, explain_score
 from pyterrier_mathamr.formula.display.typesetting import formula_span, inline_html
 from pyterrier_mathamr.formula.located import find_part
 from pyterrier_mathamr.posts import PLACEHOLDER, Document, MathPost, latex_of_unicode, plain_text, post_from_html
-from pyterrier_mathamr.posts.kept_source import HIDDEN, shown, with_hidden
+from pyterrier_mathamr.posts.math_spans import HIDDEN, shown, with_hidden
 
 from .queries import examples, pattern_html, problems, read_box, step_between, step_of
 from .workers import SYSTEMS
