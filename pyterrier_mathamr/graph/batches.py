@@ -10,8 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from .errors import GraphError
-from .structure import VirtualKind
+from .structure import GraphError, VirtualKind
 from .tensors import FIRST_VIRTUAL_ID, GraphTensors
 
 

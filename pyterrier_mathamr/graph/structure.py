@@ -31,12 +31,26 @@ from enum import IntEnum
 from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
-from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
 from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
 from pyterrier_mathamr.amr.graph import AmrEdge, AmrGraph
 
-from .errors import GraphError, MissingPlaceholderError
+
+class GraphError(MathAMRError):
+    """A graph, or something read or made from graphs, is invalid."""
+
+    where: str
+    reason: str
+    template = "{where}: {reason}."
+
+
+class MissingPlaceholderError(GraphError):
+    """Some formulas, by their ``numbers``, have no node in their graph."""
+
+    numbers: Sequence[int]
+    advice = "Attach the trees with attach_formulas, which adds the placeholders that a parser dropped."
+
 
 SENTENCES = "multi-sentence"
 """The concept that joins sentences."""

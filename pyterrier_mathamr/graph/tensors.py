@@ -42,11 +42,11 @@ from snowballstemmer.porter_stemmer import PorterStemmer
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr._common.types import FormulaMode
 
-from .errors import GraphError
 from .mathamr import MathAMRGraph
 from .structure import (
     VIRTUAL_ROLES,
     Auxiliary,
+    GraphError,
     NodeKind,
     VirtualKind,
     VirtualNodes,

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyterrier_mathamr.amr import AmrError, AmrGraph, PenmanError, decode_penman
-from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
-from pyterrier_mathamr.graph.errors import GraphError, MissingPlaceholderError
-from pyterrier_mathamr.graph.structure import NodeKind, layout_of
+from pyterrier_mathamr.graph import GraphBuilder, GraphError, MathAMRGraph
+from pyterrier_mathamr.graph.structure import MissingPlaceholderError, NodeKind, layout_of
 from pyterrier_mathamr.posts import post_from_text
 
 

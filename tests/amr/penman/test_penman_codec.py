@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr.amr import AmrError, AmrGraph, PenmanError, decode_penman, encode_penman
-from pyterrier_mathamr.amr.penman import spell
+from pyterrier_mathamr.amr.graph import spell
 
 logging.getLogger("penman").setLevel(logging.ERROR)
 INDENTS = (None, -1, 0, 2, 6)
