@@ -224,7 +224,8 @@ class MathAMRGraph:
         of_amr, of_post = _fields(AmrGraph, "edges", "texts"), _fields(MathAMRGraph, "amr")
         if missing := sorted({"edge_index", "edge_type", "roles", *of_amr, *of_post} - set(data.keys())):
             raise GraphError("Data", f"it has no {', '.join(missing)}; give what MathAMRGraph.to_pyg returned")
-        values = {name: tuple(data[name]) if isinstance(data[name], list) else data[name] for name in of_amr + of_post}
+        values: dict[str, Any] = {name: data[name] for name in of_amr + of_post}
+        values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
         try:
             sources, targets = data.edge_index.tolist()
             roles = [data.roles[number] for number in data.edge_type.tolist()]

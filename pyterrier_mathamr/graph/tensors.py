@@ -215,15 +215,9 @@ class Vocabulary:
         ids = [known[kind].get(label, -1) for label, kind in zip(labels, kinds, strict=True)]
         return ids if -1 not in ids else [self.node_id(*node) for node in zip(labels, kinds, strict=True)]
 
-    def relation_id(self, role: str) -> int:
-        """Look up a role (``:ARG0``) or an inverse (``:ARG0*``); unknown roles share one id and one inverse."""
-        base = role.removesuffix("*")
-        return self._roles.get(base, 0) + (base != role)
-
     def role_ids(self, roles: Iterable[str]) -> list[int]:
-        """Look up the roles of a whole graph, none of them inverse; see :meth:`relation_id`."""
-        known = self._roles
-        return [known.get(role, 0) for role in roles]
+        """Look up the roles of a whole graph, none of them inverse; unknown roles share one id."""
+        return [self._roles.get(role, 0) for role in roles]
 
     def spellings(self, graphs: Iterable[MathAMRGraph]) -> list[str]:
         """Find the most frequent label of each id: stemmed concepts and rare numbers share ids.

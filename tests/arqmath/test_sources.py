@@ -101,9 +101,6 @@ def test_an_unreadable_file_is_an_error(tmp_path: Path, content: str, message: s
         list(read_documents(file))
     with pytest.raises(DocumentError, match="has no notes"):
         list(read_documents(empty))
-
-
-def test_a_missing_source_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ARQMathError, match="nowhere"):
         next(read_documents(tmp_path / "nowhere"))
 

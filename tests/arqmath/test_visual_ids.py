@@ -7,7 +7,7 @@ import ir_measures
 import pandas as pd
 import pyterrier as pt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
@@ -44,15 +44,9 @@ def test_the_first_formula_of_each_appearance_represents_all() -> None:
         ("B.1", "v1", "q7", 0),
         ("B.1", "v2", "q4", 1),
     ]
-
-
-def test_the_formulas_own_id_can_stay() -> None:
-    result = VisualIdDeduplication(VISUAL, keep="formula")(RANKING)
-    assert result.docno.tolist() == ["q4", "q7", "q7", "q4"]
-    assert result.visual_id.tolist() == ["v2", "v1", "v1", "v2"]
-
-
-def test_visual_ids_come_from_the_column_where_none_are_given() -> None:
+    by_formula = VisualIdDeduplication(VISUAL, keep="formula")(RANKING)
+    assert by_formula.docno.tolist() == ["q4", "q7", "q7", "q4"]
+    assert by_formula.visual_id.tolist() == ["v2", "v1", "v1", "v2"]
     ranking = RANKING.assign(visual_id=RANKING.docno.map(VISUAL))
     assert kept(VisualIdDeduplication()(ranking)) == kept(VisualIdDeduplication(VISUAL)(RANKING))
 
@@ -119,6 +113,7 @@ def deduplicated(scores: dict[str, float], visual: dict[str, str]) -> dict[str, 
 
 
 @pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.errors.MathAMRWarning")
+@settings(max_examples=40)
 @given(RUNS, GRADES, st.dictionaries(FORMULA, st.integers(0, 9).map("v{}".format)))
 def test_ranking_and_measures_match_the_plain_procedure(
     run: dict[str, dict[str, float]], qrels: dict[str, dict[str, int]], visual: dict[str, str]

@@ -48,7 +48,6 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(killed: Path, tmp_path: Path) -> Path:
-    """A copy of it for one test."""
     return Path(shutil.copytree(killed, tmp_path / "copy"))
 
 

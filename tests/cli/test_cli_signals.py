@@ -79,7 +79,7 @@ def posts(tmp_path_factory):
     """A file of more pairs than a test waits for."""
     file = tmp_path_factory.mktemp("posts") / "pairs.jsonl"
     with file.open("w") as lines:
-        for i in range(60_000):
+        for i in range(20_000):
             text = f"Why is $x^{{{i}}} = \\frac{{a}}{{b_{i}}}$ a group? It is so for each $n$ that I tried."
             print(json.dumps({"qid": f"q{i}", "aid": f"a{i}", "question": text, "answer": text}), file=lines)
     return file
@@ -170,13 +170,8 @@ def test_a_step_is_finished_before_a_signal_is_handled():
                 signal.raise_signal(number)
             done.append(True)
 
+    before = [signal.getsignal(number) for number in SIGNALS]
     with Interruptible("mathamr", to_the_end=False), pytest.raises(Interrupted):
         begin()
     assert done == [True]
-
-
-def test_handlers_are_as_before_after_a_command():
-    before = [signal.getsignal(number) for number in SIGNALS]
-    with Interruptible("mathamr", to_the_end=False), pytest.raises(Interrupted):
-        signal.raise_signal(signal.SIGTERM)
     assert [signal.getsignal(number) for number in SIGNALS] == before
