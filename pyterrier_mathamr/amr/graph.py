@@ -533,11 +533,7 @@ def encode_penman(graph: AmrGraph, indent: int | None = None) -> str:
 
 
 def check_penman(graph: AmrGraph) -> None:
-    """Reject a graph that :func:`encode_penman` rejects, without writing it.
-
-    Raises:
-        AmrError: see :func:`encode_penman`.
-    """
+    """Reject a graph that :func:`encode_penman` rejects, without writing it."""
     _check_atoms(graph)
     bare, reached = frozenset(graph.mentions), bytearray(len(graph.labels))
     reached[0] = 1

@@ -208,14 +208,7 @@ _PLACEHOLDER = re.compile(r"formula_[0-9]+", re.IGNORECASE)
 
 
 def decode_leniently(text: str, *, first_line: int = 1) -> tuple[AmrGraph, Counter[str]]:
-    """Read one graph, repairing text that is not Penman notation.
-
-    Args:
-        text: the record with its comment lines.
-        first_line: line number of the text in its file, for messages.
-
-    Returns:
-        The graph of the repaired text, and the number of repairs by name, empty for a text that needs none.
+    """Read one graph with its comment lines, repaired where it is not Penman notation, and count the repairs by name.
 
     Raises:
         PenmanError: there is no graph in the text.
@@ -232,7 +225,7 @@ def decode_leniently(text: str, *, first_line: int = 1) -> tuple[AmrGraph, Count
         graph = decode_penman(clean, first_line=first_line)
         if not any(graph.labels):
             raise PenmanError("no concept in the graph", first_line, 0, text.partition("\n")[0]) from None
-    return _placeholders_in_capitals(_roles_in_capitals(graph, repairs), repairs), repairs
+    return _in_capitals(graph, repairs), repairs
 
 
 def _repaired(text: str, first_line: int) -> tuple[str, Counter[str]]:
@@ -255,8 +248,8 @@ def _repaired(text: str, first_line: int) -> tuple[str, Counter[str]]:
     raise PenmanError("no bracket that opens a graph", first_line, 0, lines[0])
 
 
-def _roles_in_capitals(graph: AmrGraph, repairs: Counter[str]) -> AmrGraph:
-    """Restore the case of roles: ``:ARG0-of``, and lower case for others that are all upper case."""
+def _in_capitals(graph: AmrGraph, repairs: Counter[str]) -> AmrGraph:
+    """Restore the case of roles, as of ``:ARG0-of`` and ``:op1``, and of placeholders where none has capitals."""
     spelled: dict[str, str] = {}
     for role in {role for _, role, _ in graph.edges}:
         argument = _ARGUMENT.fullmatch(role)
@@ -264,20 +257,14 @@ def _roles_in_capitals(graph: AmrGraph, repairs: Counter[str]) -> AmrGraph:
             spelled[role] = f":ARG{argument[1]}{(argument[2] or '').lower()}"
         elif role.isupper():
             spelled[role] = role.lower()
-    changed = sum(spelled.get(role, role) != role for _, role, _ in graph.edges)
-    if not changed:
-        return graph
-    repairs["the case of a role"] += changed
-    edges = tuple((source, spelled.get(role, role), target) for source, role, target in graph.edges)
-    return replace(graph, edges=edges)
-
-
-def _placeholders_in_capitals(graph: AmrGraph, repairs: Counter[str]) -> AmrGraph:
-    """Restore ``formula_0`` to upper case where the whole record is lower-cased."""
+    if changed := sum(spelled.get(role, role) != role for _, role, _ in graph.edges):
+        repairs["the case of a role"] += changed
+        edges = tuple((source, spelled.get(role, role), target) for source, role, target in graph.edges)
+        graph = replace(graph, edges=edges)
     placeholders = {node for node, label in enumerate(graph.labels) if _PLACEHOLDER.fullmatch(label)}
-    if not placeholders or any(graph.labels[node].startswith("FORMULA_") for node in placeholders):
-        return graph
-    repairs["the case of a placeholder"] += len(placeholders)
-    labels = tuple(label.upper() if node in placeholders else label for node, label in enumerate(graph.labels))
-    spellings = tuple((node, atom) for node, atom in graph.spellings if node not in placeholders)
-    return replace(graph, labels=labels, spellings=spellings)
+    if placeholders and not any(graph.labels[node].startswith("FORMULA_") for node in placeholders):
+        repairs["the case of a placeholder"] += len(placeholders)
+        labels = tuple(label.upper() if node in placeholders else label for node, label in enumerate(graph.labels))
+        spellings = tuple((node, atom) for node, atom in graph.spellings if node not in placeholders)
+        graph = replace(graph, labels=labels, spellings=spellings)
+    return graph

@@ -237,16 +237,10 @@ class PartParser(ABC):
     def merge(
         self, parts: Sequence[ParsedPart], formulas: Iterable[int], texts: Sequence[str] | None = None
     ) -> AmrGraph:
-        """Merge the parts of a post or sentence into its graph.
+        """Merge the parts of a post or sentence to a connected graph with one node for each of its ``formulas``.
 
-        Args:
-            parts: of the texts of a post or sentence, in order.
-            formulas: numbers of the placeholders that the graph must have; any other ``FORMULA_n`` is renamed.
-            texts: the text of each root of the parts, in order; kept as the graph's ``texts``.
-
-        Returns:
-            A connected graph in writing order with distinct variables and exactly one node for each placeholder;
-            placeholders that no part has are attached to the root by ``:math``.
+        Any other ``FORMULA_n`` is renamed, and a formula that no part has is attached to the root by ``:math``.
+        ``texts`` are those of the roots of the parts.
         """
         numbers = set(formulas)
         whole, node_of = _joined(parts, numbers)

@@ -80,11 +80,7 @@ def read_documents(source: str | Path) -> Iterator[dict[str, Any]]:
 
 
 def count_documents(source: str | Path) -> int | None:
-    """Count the posts that :func:`read_documents` yields, bad ones included, for the total of a progress bar.
-
-    Args:
-        source: see :func:`read_documents`.
-    """
+    """Count the posts that :func:`read_documents` yields, bad ones included, for the total of a progress bar."""
     path = Path(source)
     kind = _kind(path)
     if kind == "posts":
@@ -96,11 +92,7 @@ def count_documents(source: str | Path) -> int | None:
 
 
 def _kind(path: Path) -> Literal["release", "pairs", "posts"]:
-    """Recognize a source: the release by the names of its files, pairs by the first line that is a JSON object.
-
-    Raises:
-        DocumentError: that object is neither a pair nor a post.
-    """
+    """Recognize a source: the release by the names of its files, pairs by the first line that is a JSON object."""
     if path.is_dir():
         return "release" if is_release(path) else "posts"
     if not path.is_file():

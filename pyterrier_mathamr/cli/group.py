@@ -145,11 +145,7 @@ def _show(
 
 
 class Interrupted(KeyboardInterrupt):
-    """SIGINT or SIGTERM came; its notes record the finished work of jobs.
-
-    Attributes:
-        number: the signal.
-    """
+    """SIGINT or SIGTERM, its ``number``, came; its notes record the finished work of jobs."""
 
     def __init__(self, number: int = signal.SIGINT) -> None:
         super().__init__(number)

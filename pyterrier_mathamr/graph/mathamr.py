@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from itertools import count, islice
@@ -288,12 +289,9 @@ def _plain_or_json(name: str) -> str:
 
 
 def _read_id(text: str) -> str:
-    if not text.startswith('"'):
-        return text
-    try:
-        return str(parse_json(text))
-    except ValueError:
-        return text
+    with suppress(ValueError):
+        return str(parse_json(text)) if text.startswith('"') else text
+    return text
 
 
 NO_TREES = FormulaPair(slt=None, opt=None)
@@ -372,16 +370,10 @@ def _tree(
 
 
 def sentence_texts(amr: AmrGraph, texts: Sequence[str], whole: str) -> tuple[str, ...]:
-    """Find the text of each sentence of a graph.
+    """Find the text of each sentence of :func:`layout_of` in the parser's ``texts``: one for each ``:snti``, or one.
 
-    Args:
-        amr: the graph of a post in writing order, with or without trees.
-        texts: the parser's texts, one for each ``:snt1``, ``:snt2``, … of the root, or one text for all.
-        whole: the text of the post.
-
-    Returns:
-        One text for each sentence of :func:`layout_of`; nested ones have the text of the ``:snt`` above them. Without
-        a text from the parser, it is the text of the whole post: too much, but never another sentence's.
+    Nested sentences have the text of the ``:snt`` above them. Without a text from the parser, it is the whole post's:
+    too much, but never another sentence's.
     """
     numbers = sentence_numbers(amr)
     if len(texts) == 1:

@@ -103,15 +103,9 @@ def placeholder_number(label: str) -> int:
 
 
 def layout_of(amr: AmrGraph, formulas: int, graph_id: str = "") -> GraphLayout:
-    """Find the formulas and sentences of a graph in one pass over its edges.
+    """Find the parts of a graph in writing order, with or without trees, in one pass over its edges.
 
-    Args:
-        amr: the whole graph in writing order, with or without trees.
-        formulas: the number of formulas; a label ``FORMULA_i`` with a larger number is a plain concept.
-        graph_id: for messages.
-
-    Returns:
-        The parts; a formula without trees has its placeholder only.
+    A label ``FORMULA_i`` with ``i`` not below the number of ``formulas`` is a plain concept.
 
     Raises:
         MissingPlaceholderError: a formula has no node.

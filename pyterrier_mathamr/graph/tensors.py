@@ -74,15 +74,7 @@ _LONGEST_WORD = 64
 
 
 def normalise(label: str, kind: NodeKind) -> str:
-    """Map the variants of a label to one form; numbers are unchanged.
-
-    Args:
-        label: the label of a node.
-        kind: the kind of the node; concepts are stemmed, formula symbols are never placeholders.
-
-    Returns:
-        The form that is counted and looked up.
-    """
+    """Map the variants of a label of a ``kind`` of node to the form that is counted and looked up."""
     text = unicodedata.normalize("NFKC", label)
     folded = text.casefold()
     if "http" in folded or "www." in folded:

@@ -40,7 +40,7 @@ FIGURES = {
 }
 
 
-@pytest.mark.parametrize("model", FIGURES)
+@pytest.mark.parametrize("model", [pytest.param("mathamr-plus-mini", marks=pytest.mark.slow), "mathamr-plus-text"])
 def test_the_demo_measures_the_figures_of_the_bundled_model_without_network_or_java(tmp_path: Path, model: str) -> None:
     engine = build_sample_engine(tmp_path / "engine", verbose=False, model=model)
     found = compare_systems(engine, tmp_path).set_index("name")[MEASURES]

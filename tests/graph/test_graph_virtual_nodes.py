@@ -99,21 +99,14 @@ def test_a_graph_of_one_node_has_vectors_and_edges():
     ]
 
 
-@pytest.mark.parametrize(
-    ("auxiliary", "order", "pairs"),
-    [
-        ("none", [2, 0, 1], []),
-        ("sequential", [2, 0, 1], [(2, 0), (0, 1)]),
-        ("circular", [2, 0, 1], [(2, 0), (0, 1), (1, 2)]),
-        ("full", [2, 0, 1], [(2, 0), (2, 1), (0, 1)]),
-        ("sequential", [0], []),
-        ("circular", [0], []),
-        ("full", [0], []),
-        ("circular", [1, 0], [(1, 0), (0, 1)]),
-    ],
-)
-def test_auxiliary_edges_join_neighbors_ends_or_all(auxiliary, order, pairs):
-    assert auxiliary_edges(order, auxiliary) == pairs
+def test_auxiliary_edges_join_neighbors_ends_or_all_in_the_order_of_the_text():
+    chain = [(2, 0), (0, 1)]
+    assert auxiliary_edges([2, 0, 1], "none") == []
+    assert auxiliary_edges([2, 0, 1], "sequential") == chain
+    assert auxiliary_edges([2, 0, 1], "circular") == [*chain, (1, 2)]
+    assert auxiliary_edges([2, 0, 1], "full") == [(2, 0), (2, 1), (0, 1)]
+    assert auxiliary_edges([1, 0], "circular") == [(1, 0), (0, 1)]
+    assert [auxiliary_edges([0], name) for name in ("sequential", "circular", "full")] == [[], [], []]
     # formulas 0, 1, 2 and sentences 3, 4, 5; FORMULA_2 hangs at the root
     assert document_order(layout_of(whole().amr, 3), 3) == [3, 0, 4, 5, 1, 2]
 

@@ -47,7 +47,7 @@ _LONGEST_LABEL = 40
 def make_nodes(c: Conversion) -> None:
     """Add a node for each content word."""
     for token in range(len(c.words)):
-        if c.inner[token] < 0 and _has_meaning(c, token):
+        if c.inner[token] < 0 and not _is_silent(c, token):
             c.inner[token] = c.outer[token] = _node(c, token)
     if "how" in c.present:
         for token in range(len(c.words)):
@@ -55,11 +55,10 @@ def make_nodes(c: Conversion) -> None:
                 c.edge(c.inner[c.anchor(token)], ":quant", c.part.add("amr-unknown"))
 
 
-def _has_meaning(c: Conversion, token: int) -> bool:
-    return c.formula[token] or not _is_silent(c, token)
-
-
 def _is_silent(c: Conversion, token: int) -> bool:
+    """Return whether a token has no node."""
+    if c.formula[token]:
+        return False
     relation, word, tag, head = c.relations[token], c.lower[token], c.tags[token], c.heads[token]
     if word in SIGNS:
         return relation == "punct" and head >= 0
@@ -107,7 +106,7 @@ def _node(c: Conversion, token: int) -> int:
         return c.part.add("amr-unknown")
     if tag == "CD" or word in NUMBER_WORDS:
         number = NUMBER_WORDS.get(word, word)
-        isolated = not any(_has_meaning(c, child) for child in c.children[token]) and c.heads[token] >= 0
+        isolated = all(_is_silent(c, child) for child in c.children[token]) and c.heads[token] >= 0
         return c.part.constant(number) if isolated else c.part.add(number)
     if len(word) == 1 and word.isalpha() and tag[0] == "N":
         return c.shared(c.words[token])  # a symbol typed as text

@@ -45,7 +45,8 @@ def attach(c: Conversion, token: int, head: int) -> None:
         relation = "nsubj" if relation in ("advmod", "obl", "expl", "dep", "nmod", "compound") else relation
     source, target = c.inner[head], c.outer[token]
     mark = c.marker(token, "mark")
-    if mark == "such" or _behind_such(c, token, head) or declares(c, token):
+    behind_such = "such" in c.present and any(c.lower[i] == "such" and head < i < token for i in c.children[head])
+    if mark == "such" or behind_such or declares(c, token):
         c.edge(source, ":condition", target)
     elif mark == "iff" and target != c.outer[head]:  # each is the condition of the other
         c.edge(source, ":condition", target)
@@ -77,10 +78,6 @@ def attach(c: Conversion, token: int, head: int) -> None:
         c.edge(source, ":ARG1-of", target)
     else:
         c.edge(source, _plain_role(c, token, head, relation), target)
-
-
-def _behind_such(c: Conversion, token: int, head: int) -> bool:
-    return "such" in c.present and any(c.lower[child] == "such" and head < child < token for child in c.children[head])
 
 
 def _tells_cause(c: Conversion, token: int, relation: str) -> bool:
@@ -138,13 +135,9 @@ def _oblique_role(c: Conversion, token: int, head: int) -> str:
     if word == "by" and (c.child(head, "aux:pass", "nsubj:pass") >= 0 or c.tags[head] == "VBN"):
         return ":ARG0"
     if word in ("to", "of", "on", "into") and c.has_frame(head):
-        return (
-            ":ARG2"
-            if word in ("to", "into")
-            else ":ARG1"
-            if word == "of" or c.label(head) == "depend-01"
-            else ":location"
-        )
+        if word in ("to", "into"):
+            return ":ARG2"
+        return ":ARG1" if word == "of" or c.label(head) == "depend-01" else ":location"
     return _prepositional(c, token, word)
 
 
@@ -160,9 +153,9 @@ def _prepositional(c: Conversion, token: int, word: str) -> str:
 def _nominal_role(c: Conversion, token: int, head: int) -> str:
     word = _preposition(c, token)
     if c.relations[token] == "nmod:poss":
-        return (
-            ":ARG0" if c.has_frame(head) and c.tags[token][:3] == "PRP" else ":ARG1" if c.has_frame(head) else ":poss"
-        )
+        if not c.has_frame(head):
+            return ":poss"
+        return ":ARG0" if c.tags[token][:3] == "PRP" else ":ARG1"
     if word == "of":
         if c.has_frame(head):
             return ":ARG1"
@@ -225,11 +218,8 @@ def share_subject(c: Conversion, token: int, head: int) -> None:
 def concludes(c: Conversion, token: int) -> bool:
     """Return whether an adverb refers to a cause before it, as "thus" does, and "so" at the start."""
     word = c.lower[token]
-    return (
-        c.relations[token] == "advmod"
-        and word in CONCLUSIONS
-        and (word != "so" or token == 0 or c.lower[token - 1] == ",")
-    )
+    begins = word != "so" or token == 0 or c.lower[token - 1] == ","
+    return begins and word in CONCLUSIONS and c.relations[token] == "advmod"
 
 
 def declares(c: Conversion, token: int) -> bool:

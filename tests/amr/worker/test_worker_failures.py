@@ -49,10 +49,9 @@ def test_out_of_memory_halves_the_batch(transition, marks):
     assert len(lines(marks, "loaded")) == 1
 
 
-WAYS = ["other-number", "other-ids", "too-few", "half-a-message", "no-json", "nested", "long-number"]
-
-
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way", ["other-number", "other-ids", "too-few", "half-a-message", "no-json", "nested", "long-number"]
+)
 def test_a_worker_that_breaks_the_agreement_once_is_replaced_and_nothing_is_lost(broken_python, marks, way):
     with TransitionAmrParser(broken_python(f"{way}-once"), limits=LIMITS) as parser:
         assert penman(parser, ["One. Two.", "Three."]) == ["(t / text :quant 2)", "(t / text :quant 1)"]

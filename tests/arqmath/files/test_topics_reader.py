@@ -38,10 +38,12 @@ def test_a_bare_less_than_and_ampersand_are_read_as_they_stand(tmp_path: Path) -
     (topic,) = read_topics(file)
     assert topic.latex == "a < b & c<d < e λ"
     assert topic.title == "A <b>title</b>"
-    question = b"<Question><![CDATA[<p>a &lt; b</p>]]></Question>"
-    file.write_bytes(b'<Topics><Topic number="A.1"><Title>a\x0bb</Title>' + question + b"</Topic></Topics>")
-    (topic,) = read_topics(file)
-    assert (topic.title, topic.body) == ("ab", "<p>a &lt; b</p>"), "control characters are dropped, CDATA is kept"
+    file.write_bytes(
+        b'<Topics><Topic number="A.1"><Title>a\x0bb</Title></Topic>'
+        b'<Topic number="A.2"><Question><![CDATA[<p>a &lt; b</p>]]></Question></Topic></Topics>'
+    )
+    one, other = read_topics(file)
+    assert (one.title, other.body) == ("ab", "<p>a &lt; b</p>"), "control characters are dropped, CDATA is kept"
 
 
 def test_a_file_that_has_no_topics_is_refused_by_name(tmp_path: Path) -> None:

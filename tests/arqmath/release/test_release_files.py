@@ -8,52 +8,13 @@ import pytest
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection, ARQMathError, MissingFileError, Pair
 
-# As listed by the organizers' backup and by public download scripts.
-DRIVE = """
-Collection/Posts.V1.3.xml
-Collection/PostLinks.V1.3.xml
-Collection/Old versions/V1.2/Posts.V1.2.xml
-Formulas/latex_representation_v3/1.tsv
-Formulas/latex_representation_v3/2.tsv
-Formulas/latex_representation_v3/10.tsv
-Formulas/latex_representation_v2/1.tsv
-Formulas/slt_representation_v3/1.tsv
-Formulas/opt_representation_v3/1.tsv.gz
-Topics/Task1&3 Topics/ARQMath-1/Topics/Topics_V2.0.xml
-Topics/Task1&3 Topics/ARQMath-1/Formulas/Formula_topics_latex_V2.0.tsv
-Topics/Task1&3 Topics/ARQMath-1/Formulas/Formula_topics_slt_V2.0.tsv
-Topics/Task1&3 Topics/ARQMath-1/Formulas/Formula_topics_opt_V2.0.tsv
-Topics/Task1&3 Topics/ARQMath-2/Topics/Topics_Task1_2021_V1.1.xml
-Topics/Task1&3 Topics/ARQMath-2/Formulas/Topics_2021_Formulas_Latex_V1.1.tsv
-Topics/Task1&3 Topics/ARQMath-2/Formulas/Topics_2021_Formulas_OPT_V1.1.tsv
-Topics/Task1&3 Topics/ARQMath-2/Formulas/Topics_2021_Formulas_SLT_V1.1.tsv
-Topics/Task1&3 Topics/ARQMath-3/Topics/Topics_Task1_2022_V0.1.xml
-Topics/Task1&3 Topics/ARQMath-3/Formulas/Topics_Formulas_Latex.V0.1.tsv
-Topics/Task1&3 Topics/ARQMath-3/Formulas/Topics_Formulas_OPT.V0.1.tsv
-Topics/Task1&3 Topics/ARQMath-3/Formulas/Topics_Formulas_SLT.V0.1.tsv
-Topics/Task2 Topics/ARQMath-1/Topics/Topics_V1.1.xml
-Topics/Task2 Topics/ARQMath-2/Topics/Topics_Task2_2021_V1.1.xml
-Topics/Task2 Topics/ARQMath-3/Topics/Topics_Task2_2022_V0.1.xml
-Evaluation/ Scripts & Qrels/ARQMath-1/Task 1 /qrel_official_task1
-Evaluation/ Scripts & Qrels/ARQMath-1/Task2/qrel_task2_2020_visual_id.tsv
-Evaluation/ Scripts & Qrels/ARQMath-1/Task2/qrel_task2_official_2020_visual_id.tsv
-Evaluation/ Scripts & Qrels/ARQMath-1/Task2/qrel_with_formula_ids/qrel_task2.tsv
-Evaluation/ Scripts & Qrels/ARQMath-1/Task2/qrel_with_formula_ids/qrel_task2_all.tsv
-Evaluation/ Scripts & Qrels/ARQMath-2/Task1/Qrel Files/qrel_task1_2021_all.tsv
-Evaluation/ Scripts & Qrels/ARQMath-2/Task1/Qrel Files/qrel_task1_2021_test.tsv
-Evaluation/ Scripts & Qrels/ARQMath-2/Task2/Qrel Files/qrel_task2_2021_all.tsv
-Evaluation/ Scripts & Qrels/ARQMath-2/Task2/Qrel Files/qrel_task2_2021_test_official_evaluation.tsv
-Evaluation/ Scripts & Qrels/ARQMath-3/Task 1/Qrel Files/qrel_task1_2022_all.tsv
-Evaluation/ Scripts & Qrels/ARQMath-3/Task 1/Qrel Files/qrel_task1_2022_official.tsv
-Evaluation/ Scripts & Qrels/ARQMath-3/Task2/Qrel Files/qrel_task2_2022_all.tsv
-Evaluation/ Scripts & Qrels/ARQMath-3/Task2/Qrel Files/qrel_task2_2022_official.tsv
-Runs/ARQMath-3/Task 1/qrels.arqmath-2022-task1.txt
-"""
+# as listed by the organizers' backup and by public download scripts
+DRIVE = Path(__file__).with_name("drive.txt").read_text().splitlines()
 
 
 @pytest.fixture
 def drive(tmp_path: Path) -> ARQMathCollection:
-    for name in DRIVE.strip().splitlines():
+    for name in DRIVE:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
     return ARQMathCollection(tmp_path)

@@ -191,6 +191,7 @@ def test_a_stopped_job_leaves_no_process_and_is_completed_to_the_same_bytes(tmp_
     assert files(store.path) == files(undisturbed.path)
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_an_error_with_a_remedy(tmp_path):
     process = start(tmp_path, tmp_path / "store.mathamr", dies=(30,))
     error = process.communicate()[1]
