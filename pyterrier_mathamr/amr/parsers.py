@@ -69,11 +69,12 @@ class SentenceParser(PartParser):
             units: the texts, each of one sentence.
             unit: ``sentence``.
         """
-        formulas = ([match[0] for match in PLACEHOLDER.finditer(sentence)] for [sentence] in units)
-        return [
-            ParsedPart(["sentence", *own], edges=[(0, ":math", node) for node, _ in enumerate(own, 1)], roots=[0])
-            for own in formulas
-        ]
+        parts = []
+        for [sentence] in units:
+            placeholders = [match[0] for match in PLACEHOLDER.finditer(sentence)]
+            edges = [(0, ":math", node) for node in range(1, 1 + len(placeholders))]
+            parts.append(ParsedPart(["sentence", *placeholders], edges=edges, roots=[0]))
+        return parts
 
 
 REGISTERED = "mathamr_parsers"

@@ -180,9 +180,9 @@ def known_answers(source: str | Path, questions: Iterable[str]) -> dict[str, set
         neighbors[link.question_id].add(link.related_id)
         neighbors[link.related_id].add(link.question_id)
         if link.kind == "duplicate":
-            one, other = (duplicates.setdefault(name, {name}) for name in (link.question_id, link.related_id))
-            if one is not other:
-                small, large = sorted((one, other), key=len)
+            first, second = (duplicates.setdefault(name, {name}) for name in (link.question_id, link.related_id))
+            if first is not second:
+                small, large = sorted((first, second), key=len)
                 large |= small
                 duplicates.update(dict.fromkeys(small, large))
     linked = {
@@ -197,8 +197,8 @@ def known_answers(source: str | Path, questions: Iterable[str]) -> dict[str, set
     for question, answer in collection.pairs():
         answers[question].add(answer)
     return {
-        question: (others - {question}).union(*(answers[other] for other in others if other in answers))
-        for question, others in linked.items()
+        question: (near - {question}).union(*(answers[name] for name in near if name in answers))
+        for question, near in linked.items()
     }
 
 

@@ -314,12 +314,12 @@ def attach_formulas(amr: AmrGraph, trees: Sequence[FormulaPair], formulas: Formu
     fresh_tree = (name for name in map("t{}".format, count()) if name not in used)
     variables = list(amr.variables)
     below: dict[int, list[Branch]] = {}
-    for i, both in enumerate(trees):
+    for i, pair in enumerate(trees):
         branches = list[Branch]()
-        if both.opt is not None and formulas in ("both", "opt"):
-            branches.append(_branch(":opt", _OPERAND, both.opt, fresh_tree))
-        if both.slt is not None and formulas in ("both", "slt"):
-            branches.append(_branch(":slt", _LAYOUT, both.slt, fresh_tree))
+        if pair.opt is not None and formulas in ("both", "opt"):
+            branches.append(_branch(":opt", _OPERAND, pair.opt, fresh_tree))
+        if pair.slt is not None and formulas in ("both", "slt"):
+            branches.append(_branch(":slt", _LAYOUT, pair.slt, fresh_tree))
         node = first.get(i, -1)
         if node < 0:
             below.setdefault(0, []).append(_dropped(placeholder(i), next(fresh_formula), branches))

@@ -268,13 +268,13 @@ class PenmanReader:
 
 
 def _graph(raw: RawRecord, repairs: Counter[str]) -> MathAMRGraph:
-    amr, made = decode_leniently(raw.text, first_line=raw.line)
-    repairs += made
+    amr, repairs_of_text = decode_leniently(raw.text, first_line=raw.line)
+    repairs += repairs_of_text
     repairs["bytes that are not UTF-8 replaced"] += raw.replaced
     metadata = dict(amr.metadata)
     if raw.id:
         metadata["id"] = raw.id
-    if made["the case of a placeholder"] and "formula_map" in metadata:
+    if repairs_of_text["the case of a placeholder"] and "formula_map" in metadata:
         metadata["formula_map"] = _MAP_NAME.sub(lambda name: name[0].upper(), metadata["formula_map"])
     unreadable: list[str] = []
     graph = MathAMRGraph.from_amr(amr.with_metadata(tuple(metadata.items())), unreadable=unreadable)

@@ -44,10 +44,7 @@ def test_a_bad_line_is_named_and_the_rest_is_read(tmp_path: Path, bad: str) -> N
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        (
-            '{"question": "Is $x$?", "answer": "Yes."}',
-            "'qid' and 'aid' is missing, or no text. Give each line qid, question, aid, answer",
-        ),
+        ('{"question": "Is $x$?", "answer": "Yes."}', "no text. Give each line qid, question, aid, answer"),
         ('{"query": "Is $x$?", "positive": "Yes."}', "it is neither a pair nor a post. A pair has the texts qid"),
     ],
 )

@@ -184,11 +184,11 @@ class SyntaxNet:
         self._root = arrays["root"].astype(np.float32)
         self._root_label = arrays["root_label"] * np.float32(127)
         reach = len(arrays["distance"]) // 2
-        places = np.arange(MAX_TOKENS)
-        gap = np.clip(places[None, :] - places[:, None], -reach, reach) + reach
+        positions = np.arange(MAX_TOKENS)
+        gap = np.clip(positions[None, :] - positions[:, None], -reach, reach) + reach
         self._distance = np.zeros((MAX_TOKENS, MAX_TOKENS + 1), np.float32)  # [dependent, head], head 0 is the root
         self._distance[:, 1:] = arrays["distance"][gap]
-        self._distance[places, places + 1] = -1e9  # no token is its own head
+        self._distance[positions, positions + 1] = -1e9  # no token is its own head
 
     def analyze(self, sentences: Sequence[list[str]]) -> list[Syntax]:
         with one_blas_thread():
@@ -197,21 +197,21 @@ class SyntaxNet:
 
     def _analyze(self, sentences: Sequence[list[str]]) -> Iterator[Syntax]:
         starts = np.cumsum([0, *map(len, sentences)])
-        places = starts.tolist()
+        bounds = starts.tolist()
         hidden = self._hidden(sentences, starts)
         tags = self._layers["tag"](hidden, None).argmax(axis=1).tolist()
         dependents = self._layers["dependent"](hidden, -127)
         heads = self._layers["head"](hidden, -127)
         roots = dependents @ self._root
         trees: list[list[int]] = []
-        for start, end in pairwise(places):
+        for start, end in pairwise(bounds):
             n = end - start
             scores = self._distance[:n, : n + 1].copy()
             scores[:, 0] += roots[start:end]
             scores[:, 1:] += dependents[start:end] @ heads[start:end].T
             trees.append(tree_heads(scores))
-        relations = self._relations(hidden, trees, places)
-        for sentence, tree, start in zip(sentences, trees, places, strict=False):
+        relations = self._relations(hidden, trees, bounds)
+        for sentence, tree, start in zip(sentences, trees, bounds, strict=False):
             end = start + len(sentence)
             yield Syntax(
                 sentence,
@@ -230,16 +230,16 @@ class SyntaxNet:
         np.take(words, row, axis=0, out=state[:-1])
         lengths = np.diff(starts)
         first, last = np.repeat(starts[:-1], lengths), np.repeat(starts[1:] - 1, lengths)
-        places = np.arange(count)
+        positions = np.arange(count)
         for i, dilation in enumerate(self._dilations):
-            left = np.where(places - dilation >= first, places - dilation, count)
-            right = np.where(places + dilation <= last, places + dilation, count)
+            left = np.where(positions - dilation >= first, positions - dilation, count)
+            right = np.where(positions + dilation <= last, positions + dilation, count)
             wide = self._layers[f"wide{i}"]
             if i == 0:
-                before, own, after = words @ wide.weight.reshape(3, width, -1)
+                before, center, after = words @ wide.weight.reshape(3, width, -1)
                 row = np.append(row, len(rows))
                 value = before[row[left]]
-                value += own[row[:-1]]
+                value += center[row[:-1]]
                 value += after[row[right]]
             else:
                 value = np.concatenate([state[left], state[:-1], state[right]], axis=1) @ wide.weight

@@ -484,8 +484,8 @@ def _datasets() -> Iterator[tuple[str, ir_datasets.Dataset]]:
     """Define each dataset: its id and its parts."""
 
     def dataset(name: str, kind: DocumentKind, about: str, *parts: Any) -> tuple[str, ir_datasets.Dataset]:
-        made = ir_datasets.Dataset(ARQMathDocs(name, kind), Documentation(about), *parts)
-        return name, ir_datasets.Dataset(MetadataComponent(name, made, PublishedMetadata(kind)), made)
+        plain = ir_datasets.Dataset(ARQMathDocs(name, kind), Documentation(about), *parts)
+        return name, ir_datasets.Dataset(MetadataComponent(name, plain, PublishedMetadata(kind)), plain)
 
     def task(
         year: str, number: Task, kind: DocumentKind, about: str, judged: Judged = "formula"

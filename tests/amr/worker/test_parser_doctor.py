@@ -119,9 +119,8 @@ def test_amrlib_in_this_environment_or_another(foreign_python, tmp_path):
     (tmp_path / "model/amrlib_meta.json").touch()
     install(tmp_path / "packages", {"amrlib": "0.7.1", "torch": "2.4.0", "transformers": "4.40.0", "penman": "1.3.0"})
     found = examine("amrlib", str(foreign_python), str(tmp_path / "model"))
-    assert [finding.remedy for finding in found if finding.needed and not finding.good] == [
-        "pip install 'amrlib>=0.8.1'"
-    ]
+    remedies = [finding.remedy for finding in found if finding.needed and not finding.good]
+    assert remedies == ["pip install 'amrlib>=0.8.1'"]
     missing = examine("amrlib", str(foreign_python), str(tmp_path / "none"))
     assert f"nothing at {tmp_path}/none/amrlib_meta.json" in [finding.what for finding in missing]
 

@@ -11,13 +11,7 @@ import pytest
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.arqmath import ARQMathError, MissingFileError, register_arqmath
-from pyterrier_mathamr.arqmath.datasets.definitions import (
-    DATASETS,
-    ARQMathDoc,
-    ARQMathFormula,
-    Task1Query,
-    Task2Query,
-)
+from pyterrier_mathamr.arqmath.datasets.definitions import DATASETS, ARQMathDoc, ARQMathFormula, Task1Query, Task2Query
 
 ANSWER = '<p>Since <span class="math-container" id="2">3-2=1</span> is positive.</p>'
 BODY = '<p>Is <span class="math-container" id="q_2">$a<b$</span> &amp; true?</p>'
@@ -38,18 +32,8 @@ def test_all_years_and_tasks_are_known() -> None:
 def test_the_documents_of_task_1_are_the_answers(registered: Path) -> None:
     docs = list(ir_datasets.load("arqmath/2022/task1").docs_iter())
     assert [doc.doc_id for doc in docs] == ["11", "12", "14"]
-    assert docs[1] == ARQMathDoc(
-        doc_id="12",
-        kind="answer",
-        parent_id="10",
-        title="",
-        body=ANSWER,
-        text="Since $3-2=1$ is positive.",
-        tags="",
-        accepted_answer_id="",
-        score=None,
-        date=None,
-    )
+    text = "Since $3-2=1$ is positive."
+    assert docs[1] == ARQMathDoc("12", "answer", "10", "", ANSWER, text, "", "", score=None, date=None)
     assert docs[1].default_text() == docs[1].text
     frame = pd.DataFrame({"qid": ["1", "1"], "docno": ["14", "12"]})
     dataset = pt.get_dataset("irds:arqmath/2022/task1")

@@ -47,13 +47,8 @@ def test_the_six_columns_of_task_2_have_the_post_of_each_formula(tmp_path: Path)
 def test_answers_are_ordered_by_score_and_equal_ones_as_in_the_file(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("A.2 b 1 1.0 x\nA.1 c 1 0.5 x\nA.1 a 2 0.5 x\nA.1 d 3 0.7 x\nA.2 a 2 1.0 x\n")
     frame = read_run(tmp_path / "run")
-    assert [*zip(frame.qid, frame.docno, frame["rank"], strict=True)] == [
-        ("A.2", "b", 0),
-        ("A.2", "a", 1),
-        ("A.1", "d", 0),
-        ("A.1", "c", 1),
-        ("A.1", "a", 2),
-    ]
+    ranked = [("A.2", "b", 0), ("A.2", "a", 1), ("A.1", "d", 0), ("A.1", "c", 1), ("A.1", "a", 2)]
+    assert [*zip(frame.qid, frame.docno, frame["rank"], strict=True)] == ranked
     texts = pd.DataFrame({"qid": "A.1", "docno": ["5", "6"], "score": ["9.5", "10"]})
     write_run(texts, tmp_path / "run", "task1")  # texts are ordered as numbers
     assert read_run(tmp_path / "run").docno.tolist() == ["6", "5"]
@@ -88,9 +83,8 @@ def test_output_is_read_back(tmp_path: Path, rows: dict[tuple[str, str], tuple[f
     assert {(r.qid, r.docno): r.score for r in again.itertuples()} == {key: score for key, (score, _) in rows.items()}
     assert set(again.run) == {"a_b"}
     if format == "task2":
-        assert {(r.qid, r.docno): r.post_id for r in again.itertuples()} == {
-            key: post for key, (_, post) in rows.items()
-        }
+        posts = {key: post for key, (_, post) in rows.items()}
+        assert {(r.qid, r.docno): r.post_id for r in again.itertuples()} == posts
 
 
 @pytest.mark.parametrize(
