@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-_FILE = Path(__file__).resolve().parents[2] / "data" / "parser" / "words.txt"
+_FILE = Path(__file__).resolve().parents[2] / "data" / "amr" / "words.txt"
 _SECTION = re.compile(r"^\[(\w+)\]\n([^\[]*)", re.MULTILINE)
 
 TABLES: dict[str, str] = dict(_SECTION.findall(_FILE.read_text(encoding="utf-8")))
