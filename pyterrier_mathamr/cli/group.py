@@ -55,10 +55,10 @@ class OpenGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command; of one that is not installed, raise the error that says how to get it."""
-        if (command := super().get_command(ctx, cmd_name)) is not None:
-            return command
-        if (entry := _registered(ctx).get(cmd_name)) is not None:
+        command = super().get_command(ctx, cmd_name)
+        if command is None and (entry := _registered(ctx).get(cmd_name)) is not None:
             command = entry.load()
+        if command is not None:
             return command
         if f"{_prefix(ctx)}{cmd_name}" in OF_SYSTEMS["commands"]:
             command_line = f"`{ctx.command_path} {cmd_name}`"

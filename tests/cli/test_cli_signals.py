@@ -85,13 +85,6 @@ def posts(tmp_path_factory):
     return file
 
 
-@pytest.fixture(scope="module")
-def graphs(tmp_path_factory):
-    path = tmp_path_factory.mktemp("graphs") / "graphs"
-    subprocess.run([sys.executable, "-m", "pyterrier_mathamr", "graphs", SAMPLE, "-o", path, "-q"], check=True)
-    return path
-
-
 @pytest.mark.parametrize(("number", "whole_group"), [(signal.SIGTERM, False), (signal.SIGINT, True)])
 def test_graphs_end_with_their_workers(posts, tmp_path, number, whole_group):
     process = start("graphs", posts, "-o", tmp_path / "out", "--workers", 2, "-q")
@@ -99,8 +92,11 @@ def test_graphs_end_with_their_workers(posts, tmp_path, number, whole_group):
     ended(process, number, whole_group=whole_group)
 
 
-def test_training_reports_which_epoch_it_keeps_and_resumes_from_it(graphs, tmp_path):
-    command = ["train", graphs, SAMPLE, "-o", tmp_path / "model", "-q", *SMALL, *LONG]
+def test_training_reports_which_epoch_it_keeps_and_resumes_from_it(posts, tmp_path):
+    few, graphs = tmp_path / "few.jsonl", tmp_path / "graphs"
+    few.write_text("".join(posts.read_text().splitlines(keepends=True)[:30]))
+    assert CliRunner().invoke(main, ["graphs", str(few), "-o", str(graphs), "-q", "--workers", "1"]).exit_code == 0
+    command = ["train", graphs, few, "-o", tmp_path / "model", "-q", *SMALL, *LONG]
     process, history = start(*command, program=("-c", PATIENT)), tmp_path / "model.training" / "history.csv"
 
     def epochs() -> int:
@@ -117,6 +113,7 @@ def test_training_reports_which_epoch_it_keeps_and_resumes_from_it(graphs, tmp_p
     ended(again, signal.SIGINT)
 
 
+@pytest.mark.slow
 def test_a_study_ends_with_its_runs(tmp_path):
     study = ["ablation/layers", SAMPLE, "--preset", "mini", "--years", "sample", "--workers", 2]
     process = start(*study, "--workdir", tmp_path / "work", "-q", *LONG, program=("-m", "studies"))

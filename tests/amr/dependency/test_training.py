@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from pyterrier_mathamr.amr.dependency.syntax import SyntaxNet, bundled_net, tokenize
 
 TOOLS = Path(__file__).resolve().parents[3] / "tools" / "syntax"
@@ -32,6 +34,7 @@ def trained(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in output.iterdir()}
 
 
+@pytest.mark.slow
 def test_one_seed_gives_the_same_bytes_and_weights_that_the_package_reads(tmp_path: Path) -> None:
     once = trained(tmp_path / "one")
     assert sorted(once) == ["syntax.json.gz", "syntax.npz"]

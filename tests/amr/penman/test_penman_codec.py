@@ -139,8 +139,8 @@ def test_a_constant_that_looks_like_a_variable_is_quoted_and_inverted_roles_are_
 
 
 @pytest.mark.parametrize("indent", [None, 0])
-def test_twenty_thousand_levels_are_read_and_written(indent):
-    depth = 20_000
+def test_five_thousand_levels_are_read_and_written(indent):
+    depth = 5_000
     text = "".join(f"(x{i} / V!x :n " for i in range(depth)) + "(y / V!y" + ")" * (depth + 1)
     graph = decode_penman(text)
     assert len(graph.labels) == depth + 1

@@ -190,18 +190,17 @@ def test_a_job_that_is_killed_goes_on_where_it_was_and_ends_with_the_same_bytes(
     undisturbed, _ = job("undisturbed").communicate()
     assert undisturbed.count(b"# ::parser dependency") == 6
     (marks / "parsed").unlink()
-    for some in (5, 15):
-        killed = job("killed")
-        while len(lines(marks, "parsed")) < some:
-            assert killed.poll() is None
-            time.sleep(0.02)
-        killed.send_signal(signal.SIGKILL)
-        killed.wait()
-        workers = [int(line.split()[0]) for line in lines(marks, "loaded")]
-        give_up = time.monotonic() + 60
-        while any(map(is_running, workers)):  # they end by themselves
-            assert time.monotonic() < give_up
-            time.sleep(0.05)
+    killed = job("killed")
+    while len(lines(marks, "parsed")) < 10:
+        assert killed.poll() is None
+        time.sleep(0.02)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    workers = [int(line.split()[0]) for line in lines(marks, "loaded")]
+    give_up = time.monotonic() + 60
+    while any(map(is_running, workers)):  # they end by themselves
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
     before = set(lines(marks, "parsed"))
     with sqlite3.connect(tmp_path / "killed") as file:
         kept = file.execute("SELECT count(*) FROM entry WHERE hex(value) LIKE '67726170683A%'").fetchone()[0]  # graph:
