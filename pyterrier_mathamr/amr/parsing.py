@@ -237,10 +237,13 @@ class PartParser(ABC):
     def merge(
         self, parts: Sequence[ParsedPart], formulas: Iterable[int], texts: Sequence[str] | None = None
     ) -> AmrGraph:
-        """Merge the parts of a post or sentence to a connected graph with one node for each of its ``formulas``.
+        """Merge the parts of a post or sentence to a connected graph with one node for each of its formulas.
 
-        Any other ``FORMULA_n`` is renamed, and a formula that no part has is attached to the root by ``:math``.
-        ``texts`` are those of the roots of the parts.
+        Args:
+            parts: of the texts of a post or sentence, in order.
+            formulas: numbers of the placeholders; any other ``FORMULA_n`` is renamed, and one that no part has is
+                attached to the root by ``:math``.
+            texts: the text of each root of the parts, in order; kept as the graph's ``texts``.
         """
         numbers = set(formulas)
         whole, node_of = _joined(parts, numbers)

@@ -67,7 +67,7 @@ def test_the_demo_shows_a_table_an_explained_answer_a_pattern_and_how_to_go_on()
     places = [result.output.find(section) for section in sections]
     assert -1 not in places
     assert places == sorted(places)
-    table = [[cell.strip(" *") for cell in line.split("|")[1:-1]] for line in result.output.splitlines()[2:7]]
+    table = [[cell.strip(" *") for cell in line.split("|")[1:-1]] for line in result.stdout.splitlines()[2:7]]
     found = pd.DataFrame([[name, *map(float, figures[:4])] for name, *figures in table], columns=["name", *MEASURES])
     check(found, "mathamr-plus-text", 0.02)  # its precision is that of the processor
 
