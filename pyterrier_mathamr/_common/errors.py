@@ -138,8 +138,8 @@ def require(module: str, extra: str = "") -> ModuleType:
     least = _extras_of_systems().get(extra, {}).get(package, 0)  # another extra may allow an earlier version
     try:
         if least:
-            version = importlib.import_module(package).__version__
-            if int(version.partition(".")[0]) < least:
+            version: str = getattr(importlib.import_module(package), "__version__", "")
+            if version and int(version.partition(".")[0]) < least:
                 raise MissingExtraError(package, extra, version, least)
         return importlib.import_module(module)
     except MissingExtraError:
