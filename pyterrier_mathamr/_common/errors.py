@@ -135,7 +135,8 @@ class MissingExtraError(MathAMRError, ImportError):
 def require(module: str, extra: str = "") -> ModuleType:
     """Import an optional package, or a required one that only few users need."""
     package = module.partition(".")[0]
-    least = _extras_of_systems().get(extra, {}).get(package, 0)  # another extra may allow an earlier version
+    # another extra may allow an earlier version; metadata takes milliseconds to read, which a search need not wait for
+    least = _extras_of_systems().get(extra, {}).get(package, 0) if extra else 0
     try:
         if least:
             version: str = getattr(importlib.import_module(package), "__version__", "")
