@@ -92,9 +92,9 @@ from .formula.packed_trees import PackedTrees as PackedTrees
 from .formula.tex.converter import repair as repair
 
 # AMR parsers that run in processes of their own
+from .amr.graph import spell as spell
 from .amr.parsing import ParsedPart as ParsedPart
 from .amr.parsing import part_of as part_of
-from .amr.penman import spell as spell
 
 # graphs
 from .graph.mathamr import attach_formulas as attach_formulas

@@ -16,7 +16,11 @@ import dataclasses
 import errno
 import importlib
 import inspect
+import re
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import PackageNotFoundError, requires
 from string import Formatter
 from types import ModuleType
 from typing import ClassVar, dataclass_transform
@@ -72,7 +76,33 @@ class ConfigError(MathAMRError):
     template = "{option}={value!r} is not accepted; give {allowed}."
 
 
-_OF_SYSTEMS = ("amrlib", "answers", "cft", "colbert", "mteb")  # extras of the other distribution
+INSTALL_SYSTEMS = "pip install 'pyterrier-mathamr[systems]'"
+OF_SYSTEMS = {
+    "parsers": ("transition", "amrlib"),
+    "commands": (
+        "arqmath.stats", "arqmath.verify", "doctor", "draw.speed", "draw.topics", "evaluate", "experiment",
+        "train-in-out",
+    ),
+}  # fmt: skip
+"""What is named with this advice where the systems are not installed; else their entry points say what there is."""
+
+_OF_EXTRA = re.compile(r"""(?P<package>[\w.-]+)\D*(?P<least>\d*).*;.*extra == ["'](?P<extra>[\w-]+)["']""")
+
+
+@cache
+def _extras_of_systems() -> dict[str, dict[str, int]]:
+    """Read which packages each extra of the systems needs, with the first number of the least version."""
+    core = _extras_of("pyterrier-mathamr")
+    return {name: needed for name, needed in _extras_of("pyterrier-mathamr-systems").items() if name not in core}
+
+
+def _extras_of(distribution: str) -> dict[str, dict[str, int]]:
+    extras: dict[str, dict[str, int]] = {}
+    with suppress(PackageNotFoundError):
+        for match in filter(None, map(_OF_EXTRA.fullmatch, requires(distribution) or ())):
+            needed = extras.setdefault(match["extra"], {})
+            needed[match["package"].replace("-", "_")] = int(match["least"] or 0)
+    return extras
 
 
 class MissingExtraError(MathAMRError, ImportError):
@@ -86,7 +116,7 @@ class MissingExtraError(MathAMRError, ImportError):
 
     @property
     def requirement(self) -> str:
-        package = "pyterrier-mathamr-systems" if self.extra in _OF_SYSTEMS else "pyterrier-mathamr"
+        package = "pyterrier-mathamr-systems" if self.extra in _extras_of_systems() else "pyterrier-mathamr"
         return f"'{package}[{self.extra}]'" if self.extra else package
 
     @property
@@ -102,18 +132,15 @@ class MissingExtraError(MathAMRError, ImportError):
         )
 
 
-_LEAST = {("sentence_transformers", "answers"): 6, ("sentence_transformers", "colbert"): 6}
-"""The first number of the least version that an extra needs; another extra may allow an earlier one."""
-
-
 def require(module: str, extra: str = "") -> ModuleType:
     """Import an optional package, or a required one that only few users need."""
     package = module.partition(".")[0]
-    least = _LEAST.get((package, extra), 0)
+    # another extra may allow an earlier version; metadata takes milliseconds to read, which a search need not wait for
+    least = _extras_of_systems().get(extra, {}).get(package, 0) if extra else 0
     try:
         if least:
-            version = importlib.import_module(package).__version__
-            if int(version.partition(".")[0]) < least:
+            version: str = getattr(importlib.import_module(package), "__version__", "")
+            if version and int(version.partition(".")[0]) < least:
                 raise MissingExtraError(package, extra, version, least)
         return importlib.import_module(module)
     except MissingExtraError:

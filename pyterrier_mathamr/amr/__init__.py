@@ -2,11 +2,11 @@
 
 ::
 
-    post ── parsing ──▶ texts ──▶ dependency/      the embedded parser: rules over a dependency tree
+    post ── parsing ──▶ texts ──▶ dependency/      the embedded parser: rules over a dependency tree; others: parsers
                                      │
     graph ◀── parsing ◀──────────── parts          one for each sentence: placeholders unique, one root
       │
-    penman, lenient                                graphs to Penman text and back; text of other programs, with each
+    graph, lenient                                 graphs to Penman text and back; text of other programs, with each
                                                    repair counted
 """
 

@@ -16,11 +16,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
-from typing import NamedTuple
 
-from pyterrier_mathamr.amr.errors import PenmanError
-from pyterrier_mathamr.amr.graph import AmrGraph
-from pyterrier_mathamr.amr.penman import atom_value, decode_penman, is_role, is_symbol, spell
+from .graph import AmrGraph, PenmanError, atom_value, decode_penman, is_role, is_symbol, spell
 
 _SPACE = r" \t\r\n\v\f\x1c-\x1e\x85\u2028\u2029"
 _BLANK = re.compile(rf"[{_SPACE}]*")
@@ -33,19 +30,11 @@ _MARKED = re.compile(rf"(.+?)({_ALIGNMENT.pattern})", re.DOTALL)
 _LABEL_COLON = re.compile(rf":(?=[{_SPACE}()]|$)")
 _NOT_IN_ROLES = re.compile(r"[^-+.,;\w%*]+")
 
-NO_ROLE = ":mod"
-"""The role of an edge that was written without one."""
+_NO_ROLE = ":mod"  # of an edge that was written without one
 
 
-class Repairer:
-    """The state of one pass over the text of a graph.
-
-    Args:
-        text: the record from its first bracket on.
-
-    Attributes:
-        repairs: number of repairs by name.
-    """
+class _Repairer:
+    """One pass over the text of a graph, from its first bracket on; ``repairs`` are counted by name."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
@@ -116,7 +105,7 @@ class Repairer:
         self.flush()
         if self.open and not self.has_role:
             self.repair("a role added")
-            self.out.append(NO_ROLE)
+            self.out.append(_NO_ROLE)
         self.has_role = False
         self.at += 1
         self.skip()
@@ -164,7 +153,7 @@ class Repairer:
             self.has_role = True
         elif self.open[-1]:
             self.repair("a second concept made a node")
-            self.out.append(NO_ROLE)
+            self.out.append(_NO_ROLE)
             self.has_role = True
         else:
             self.out.append(role)
@@ -175,7 +164,7 @@ class Repairer:
         """A label in quotes or up to a space or bracket; several words are one label."""
         if not (self.in_concept or self.has_role or self.words):
             self.repair("a role added")
-            self.out.append(NO_ROLE)
+            self.out.append(_NO_ROLE)
             self.has_role = True
         string = _STRING.match(self.text, self.at)
         run = string or _RUN.match(self.text, self.at)
@@ -218,22 +207,8 @@ _ARGUMENT = re.compile(r":arg([0-9]*)(-of)?", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"formula_[0-9]+", re.IGNORECASE)
 
 
-class LenientGraph(NamedTuple):
-    """A graph, and the number of repairs of its text by name; empty for a graph that needed none."""
-
-    graph: AmrGraph
-    repairs: Counter[str]
-
-
-def decode_leniently(text: str, *, first_line: int = 1) -> LenientGraph:
-    """Read one graph, repairing text that is not Penman notation.
-
-    Args:
-        text: the record with its comment lines.
-        first_line: line number of the text in its file, for messages.
-
-    Returns:
-        The graph of the repaired text, and the repairs.
+def decode_leniently(text: str, *, first_line: int = 1) -> tuple[AmrGraph, Counter[str]]:
+    """Read one graph with its comment lines, repaired where it is not Penman notation, and count the repairs by name.
 
     Raises:
         PenmanError: there is no graph in the text.
@@ -250,8 +225,7 @@ def decode_leniently(text: str, *, first_line: int = 1) -> LenientGraph:
         graph = decode_penman(clean, first_line=first_line)
         if not any(graph.labels):
             raise PenmanError("no concept in the graph", first_line, 0, text.partition("\n")[0]) from None
-    graph = _roles_in_capitals(graph, repairs)
-    return LenientGraph(_placeholders_in_capitals(graph, repairs), repairs)
+    return _in_capitals(graph, repairs), repairs
 
 
 def _repaired(text: str, first_line: int) -> tuple[str, Counter[str]]:
@@ -268,14 +242,14 @@ def _repaired(text: str, first_line: int) -> tuple[str, Counter[str]]:
         if line[:start].strip() if start >= 0 else bare:
             repairs["text before the graph left out"] += 1
         if start >= 0:
-            repairer = Repairer("\n".join([line[start:], *lines[number + 1 :]]))
+            repairer = _Repairer("\n".join([line[start:], *lines[number + 1 :]]))
             clean = repairer.repaired()
             return "\n".join([*comments, clean]), repairs + repairer.repairs
     raise PenmanError("no bracket that opens a graph", first_line, 0, lines[0])
 
 
-def _roles_in_capitals(graph: AmrGraph, repairs: Counter[str]) -> AmrGraph:
-    """Restore the case of roles: ``:ARG0-of``, and lower case for others that are all upper case."""
+def _in_capitals(graph: AmrGraph, repairs: Counter[str]) -> AmrGraph:
+    """Restore the case of roles, as of ``:ARG0-of`` and ``:op1``, and of placeholders where none has capitals."""
     spelled: dict[str, str] = {}
     for role in {role for _, role, _ in graph.edges}:
         argument = _ARGUMENT.fullmatch(role)
@@ -283,20 +257,14 @@ def _roles_in_capitals(graph: AmrGraph, repairs: Counter[str]) -> AmrGraph:
             spelled[role] = f":ARG{argument[1]}{(argument[2] or '').lower()}"
         elif role.isupper():
             spelled[role] = role.lower()
-    changed = sum(spelled.get(role, role) != role for _, role, _ in graph.edges)
-    if not changed:
-        return graph
-    repairs["the case of a role"] += changed
-    edges = tuple((source, spelled.get(role, role), target) for source, role, target in graph.edges)
-    return replace(graph, edges=edges)
-
-
-def _placeholders_in_capitals(graph: AmrGraph, repairs: Counter[str]) -> AmrGraph:
-    """Restore ``formula_0`` to upper case where the whole record is lower-cased."""
+    if changed := sum(spelled.get(role, role) != role for _, role, _ in graph.edges):
+        repairs["the case of a role"] += changed
+        edges = tuple((source, spelled.get(role, role), target) for source, role, target in graph.edges)
+        graph = replace(graph, edges=edges)
     placeholders = {node for node, label in enumerate(graph.labels) if _PLACEHOLDER.fullmatch(label)}
-    if not placeholders or any(graph.labels[node].startswith("FORMULA_") for node in placeholders):
-        return graph
-    repairs["the case of a placeholder"] += len(placeholders)
-    labels = tuple(label.upper() if node in placeholders else label for node, label in enumerate(graph.labels))
-    spellings = tuple((node, atom) for node, atom in graph.spellings if node not in placeholders)
-    return replace(graph, labels=labels, spellings=spellings)
+    if placeholders and not any(graph.labels[node].startswith("FORMULA_") for node in placeholders):
+        repairs["the case of a placeholder"] += len(placeholders)
+        labels = tuple(label.upper() if node in placeholders else label for node, label in enumerate(graph.labels))
+        spellings = tuple((node, atom) for node, atom in graph.spellings if node not in placeholders)
+        graph = replace(graph, labels=labels, spellings=spellings)
+    return graph

@@ -1,4 +1,4 @@
-"""Parsers: what one is, parsers by name, and a base that merges the parts of a post into one connected graph.
+"""What a parser is, and a base that merges the parts of a post into one connected graph.
 
 ::
 
@@ -13,19 +13,14 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.metadata import entry_points
-from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
-from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.posts import PLACEHOLDER, TOKEN, MathPost
 
-from .graph import AmrGraph
-from .penman import encode_penman, spell
+from .graph import AmrGraph, encode_penman, spell
 
 CHUNK_TOKENS = 500
 """Longest passage that is parsed at once (MathAMR+, section 3.1)."""
@@ -242,16 +237,13 @@ class PartParser(ABC):
     def merge(
         self, parts: Sequence[ParsedPart], formulas: Iterable[int], texts: Sequence[str] | None = None
     ) -> AmrGraph:
-        """Merge the parts of a post or sentence into its graph.
+        """Merge the parts of a post or sentence to a connected graph with one node for each of its formulas.
 
         Args:
             parts: of the texts of a post or sentence, in order.
-            formulas: numbers of the placeholders that the graph must have; any other ``FORMULA_n`` is renamed.
+            formulas: numbers of the placeholders; any other ``FORMULA_n`` is renamed, and one that no part has is
+                attached to the root by ``:math``.
             texts: the text of each root of the parts, in order; kept as the graph's ``texts``.
-
-        Returns:
-            A connected graph in writing order with distinct variables and exactly one node for each placeholder;
-            placeholders that no part has are attached to the root by ``:math``.
         """
         numbers = set(formulas)
         whole, node_of = _joined(parts, numbers)
@@ -274,79 +266,3 @@ class PartParser(ABC):
         ]
         kept = () if texts is None else tuple(texts[i] for i in owners.values())
         return _written(root, whole, leaving, bare, placed, kept)
-
-
-class WorkerParser(PartParser):
-    """A parser that starts processes of its own, one on each device.
-
-    Attributes:
-        model: the parser's checkpoint.
-        devices: a process for each, such as ``cuda:0`` or ``cpu``.
-        cache: a file that keeps parsed texts for further runs; ``None`` for none.
-        embedded_count: number of texts that the embedded parser has parsed so far, since this one could not.
-    """
-
-    model: str
-    devices: tuple[str, ...]
-    cache: Path | None
-    embedded_count: int
-
-    @property
-    @abstractmethod
-    def options(self) -> Mapping[str, Any]:
-        """Return the options that the parser is loaded with."""
-
-    @property
-    def batch_posts(self) -> int:
-        """Return how many posts keep all processes busy when they are parsed together."""
-        return 128 * max(1, len(self.devices))
-
-
-class SentenceParser(PartParser):
-    """No parser: a sentence is a node with its formulas below, ``(s / sentence :math (f0 / FORMULA_0))``."""
-
-    name = "sentences"
-
-    def parse_units(self, units: Sequence[Sequence[str]], unit: str) -> list[ParsedPart]:
-        """Make the parts of texts.
-
-        Args:
-            units: the texts, each of one sentence.
-            unit: ``sentence``.
-        """
-        formulas = ([match[0] for match in PLACEHOLDER.finditer(sentence)] for [sentence] in units)
-        return [
-            ParsedPart(["sentence", *own], edges=[(0, ":math", node) for node, _ in enumerate(own, 1)], roots=[0])
-            for own in formulas
-        ]
-
-
-REGISTERED = "mathamr_parsers"
-"""The entry points by which other distributions register parsers."""
-
-
-def get_parser(name_or_parser: str | AmrParser, **options: Any) -> AmrParser:
-    """Return the parser of a name, made with ``options``, or ``name_or_parser`` itself where it is a parser.
-
-    Raises:
-        ConfigError: there is no such parser, or it does not accept an option.
-    """
-    from .dependency import DependencyAmrParser
-
-    if isinstance(name_or_parser, str):
-        make: Callable[..., AmrParser] | None = DependencyAmrParser
-        if name_or_parser != DependencyAmrParser.name:
-            make = next((entry.load() for entry in entry_points(group=REGISTERED, name=name_or_parser)), None)
-        if make is not None:
-            return make(**options) if options else _shared(make)
-    elif isinstance(name_or_parser, AmrParser):
-        return name_or_parser
-    others = entry_points(group=REGISTERED)
-    names = ", ".join(map(repr, [DependencyAmrParser.name, *(entry.name for entry in others)]))
-    advice = "" if others else "; 'transition' and 'amrlib' need: pip install 'pyterrier-mathamr[systems]'"
-    raise ConfigError("parser", name_or_parser, f"{names} or an object with the methods of AmrParser{advice}")
-
-
-@cache
-def _shared(make: Callable[[], AmrParser]) -> AmrParser:
-    return make()

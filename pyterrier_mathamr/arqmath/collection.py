@@ -327,11 +327,8 @@ def register_arqmath(path: str | Path) -> ARQMathCollection:
     Raises:
         ARQMathError: there is no such folder; an earlier copy stays in use.
     """
-    from .datasets.definitions import register
-
     collection = ARQMathCollection(Path(path).expanduser().resolve())
     _named[:] = [collection.path]
-    register()
     return collection
 
 

@@ -119,25 +119,25 @@ def read_chunks(path: Path) -> Iterator[bytes]:
 
 def _pieces(path: Path, report: BadRows) -> Iterator[tuple[int, bytes, bool]]:
     """Yield (first line, bytes from one ``<row`` to the next, whether it is the last)."""
-    rest, line, head, found = b"", 1, b"", False
+    rest, line, head, begun = b"", 1, b"", False
     for chunk in read_chunks(path):
         data = rest + chunk
         head = head or data[:4096]
         starts = [match.start() for match in _ROW.finditer(data)]
-        if starts and not found:
+        if starts and not begun:
             line += data.count(b"\n", 0, starts[0])
-            found = True
+            begun = True
         for start, end in itertools.pairwise(starts):
             piece = data[start:end]
             yield line, piece, False
             line += piece.count(b"\n")
         # Before the first row, keep only what may begin one or end an empty dump.
-        rest = data[starts[-1] :] if starts else data if found else data[-64:]
-        line += 0 if found else data.count(b"\n", 0, len(data) - len(rest))
+        rest = data[starts[-1] :] if starts else data if begun else data[-64:]
+        line += 0 if begun else data.count(b"\n", 0, len(data) - len(rest))
         if len(rest) > MAX_ROW:
             report("P107", line, _excerpt(rest))
-            line, rest, found = line + rest.count(b"\n"), b"", False
-    if found:
+            line, rest, begun = line + rest.count(b"\n"), b"", False
+    if begun:
         yield line, rest, True
     elif not head or not (root := _ROOT.search(head)) or root[1].lower() not in (b"posts", b"postlinks"):
         raise ARQMathError(f"{path}:1: this is not a dump of posts or links: it has no <row …/>")

@@ -80,11 +80,7 @@ def read_documents(source: str | Path) -> Iterator[dict[str, Any]]:
 
 
 def count_documents(source: str | Path) -> int | None:
-    """Count the posts that :func:`read_documents` yields, bad ones included, for the total of a progress bar.
-
-    Args:
-        source: see :func:`read_documents`.
-    """
+    """Count the posts that :func:`read_documents` yields, bad ones included, for the total of a progress bar."""
     path = Path(source)
     kind = _kind(path)
     if kind == "posts":
@@ -96,11 +92,7 @@ def count_documents(source: str | Path) -> int | None:
 
 
 def _kind(path: Path) -> Literal["release", "pairs", "posts"]:
-    """Recognize a source: the release by the names of its files, pairs by the first line that is a JSON object.
-
-    Raises:
-        DocumentError: that object is neither a pair nor a post.
-    """
+    """Recognize a source: the release by the names of its files, pairs by the first line that is a JSON object."""
     if path.is_dir():
         return "release" if is_release(path) else "posts"
     if not path.is_file():
@@ -188,9 +180,9 @@ def known_answers(source: str | Path, questions: Iterable[str]) -> dict[str, set
         neighbors[link.question_id].add(link.related_id)
         neighbors[link.related_id].add(link.question_id)
         if link.kind == "duplicate":
-            one, other = (duplicates.setdefault(name, {name}) for name in (link.question_id, link.related_id))
-            if one is not other:
-                small, large = sorted((one, other), key=len)
+            first, second = (duplicates.setdefault(name, {name}) for name in (link.question_id, link.related_id))
+            if first is not second:
+                small, large = sorted((first, second), key=len)
                 large |= small
                 duplicates.update(dict.fromkeys(small, large))
     linked = {
@@ -205,8 +197,8 @@ def known_answers(source: str | Path, questions: Iterable[str]) -> dict[str, set
     for question, answer in collection.pairs():
         answers[question].add(answer)
     return {
-        question: (others - {question}).union(*(answers[other] for other in others if other in answers))
-        for question, others in linked.items()
+        question: (near - {question}).union(*(answers[name] for name in near if name in answers))
+        for question, near in linked.items()
     }
 
 

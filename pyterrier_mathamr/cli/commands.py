@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
+from pyterrier_mathamr._common.errors import INSTALL_SYSTEMS, MathAMRError, MathAMRWarning
 from pyterrier_mathamr._common.feedback import counted, ignored_warnings
 from pyterrier_mathamr._common.ids import visible
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 _COMMANDS = (build, compact, delete, demo, duplicates, mcp, report, search, serve, site, update)
 _theme = click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
 _FORMS = ".svg, or with the extra plots .png or .pdf"
-_OTHERS = "; artifacts of other systems need: pip install 'pyterrier-mathamr[systems]'"
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
@@ -397,7 +396,8 @@ def _artifact(path: Path) -> Any:
         if entry.name == name and hasattr(artifact := entry.load()(path), "faults"):
             return artifact
     known = sorted(entry.name for entry in registered if "mathamr" in entry.module)
-    others = "" if any(entry.module.startswith("mathamr_systems") for entry in registered) else _OTHERS
+    complete = any(entry.module.startswith("mathamr_systems") for entry in registered)
+    others = "" if complete else f"; artifacts of other systems need: {INSTALL_SYSTEMS}"
     raise StoreError(path, f"unknown artifact type `{name}`; this installation knows: {', '.join(known)}{others}")
 
 

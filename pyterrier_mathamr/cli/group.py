@@ -25,7 +25,14 @@ from typing import Any, TextIO
 
 import click
 
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRError, MathAMRWarning, is_refusal
+from pyterrier_mathamr._common.errors import (
+    INSTALL_SYSTEMS,
+    OF_SYSTEMS,
+    ConfigError,
+    MathAMRError,
+    MathAMRWarning,
+    is_refusal,
+)
 from pyterrier_mathamr._common.ids import visible
 from pyterrier_mathamr._common.private import run_exit_functions
 from pyterrier_mathamr._common.running.variables import wait_passively
@@ -35,9 +42,6 @@ _COMMAND = f"{__name__}.command"
 REGISTERED = "mathamr_commands"
 """The group of entry points that are commands of other distributions: ``experiment``, ``draw.topics``."""
 
-_OF_SYSTEMS = (
-    "arqmath.stats", "arqmath.verify", "doctor", "draw.speed", "draw.topics", "evaluate", "experiment", "train-in-out",
-)  # fmt: skip
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _PATIENCE = 1.5  # seconds; a command ends within two
 
@@ -51,15 +55,14 @@ class OpenGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command; of one that is not installed, raise the error that says how to get it."""
-        if (own := super().get_command(ctx, cmd_name)) is not None:
-            return own
-        if (entry := _registered(ctx).get(cmd_name)) is not None:
-            command: click.Command = entry.load()
+        command = super().get_command(ctx, cmd_name)
+        if command is None and (entry := _registered(ctx).get(cmd_name)) is not None:
+            command = entry.load()
+        if command is not None:
             return command
-        if f"{_prefix(ctx)}{cmd_name}" in _OF_SYSTEMS:
+        if f"{_prefix(ctx)}{cmd_name}" in OF_SYSTEMS["commands"]:
             command_line = f"`{ctx.command_path} {cmd_name}`"
-            advice = "is a command of the systems. Run: pip install 'pyterrier-mathamr[systems]'"
-            raise click.UsageError(f"{command_line} {advice}", ctx)
+            raise click.UsageError(f"{command_line} is a command of the systems. Run: {INSTALL_SYSTEMS}", ctx)
         return None
 
 
@@ -142,11 +145,7 @@ def _show(
 
 
 class Interrupted(KeyboardInterrupt):
-    """SIGINT or SIGTERM came; its notes record the finished work of jobs.
-
-    Attributes:
-        number: the signal.
-    """
+    """SIGINT or SIGTERM, its ``number``, came; its notes record the finished work of jobs."""
 
     def __init__(self, number: int = signal.SIGINT) -> None:
         super().__init__(number)

@@ -41,11 +41,7 @@ class TypedTopic(NamedTuple):
 
 
 def read_topic_file(path: Path) -> list[TypedTopic]:
-    """Read a file of topics, plain or gzipped.
-
-    Raises:
-        MathAMRError: a topic cannot be read, has no id or no text, or has the id of another; or there is none.
-    """
+    """Read a file of topics, plain or gzipped; a topic that cannot be read is an error."""
     from pyterrier_mathamr.arqmath import read_topics, strictly
     from pyterrier_mathamr.arqmath.dump import open_text
 

@@ -38,7 +38,7 @@ from pyterrier_mathamr._common.drawing import Picture as Picture
 from pyterrier_mathamr.formula.display.drawing import draw_formula as draw_formula
 from pyterrier_mathamr.formula.display.typesetting import Badge, Paragraph, paint_badge, paint_paragraph, paragraph
 from pyterrier_mathamr.graph import MathAMRGraph
-from pyterrier_mathamr.graph.drawing import draw_graph as draw_graph
+from pyterrier_mathamr.graph.mathamr import draw_graph as draw_graph
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, placeholder
 
 from .display import HUES, ColorGroup

@@ -1,15 +1,15 @@
 from .batches import GraphBatch as GraphBatch
 from .batches import collate as collate
 from .building import GraphBuilder as GraphBuilder
-from .errors import GraphError as GraphError
 from .mathamr import MathAMRGraph as MathAMRGraph
 from .mathamr import Segments as Segments
 from .mathamr import segments_of as segments_of
 from .parallel import build_store as build_store
-from .penman_files import import_penman as import_penman
 from .store import GraphStore as GraphStore
 from .store import JoinedGraphs as JoinedGraphs
+from .store import import_penman as import_penman
 from .structure import Auxiliary as Auxiliary
+from .structure import GraphError as GraphError
 from .structure import VirtualKind as VirtualKind
 from .structure import VirtualNodes as VirtualNodes
 from .tensor_store import TensorStore as TensorStore

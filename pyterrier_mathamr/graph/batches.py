@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -10,8 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from .errors import GraphError
-from .structure import VirtualKind
+from .structure import GraphError, VirtualKind
 from .tensors import FIRST_VIRTUAL_ID, GraphTensors
 
 
@@ -44,9 +43,10 @@ class GraphBatch:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> GraphBatch:
-        """Copy the batch to ``device``; with ``non_blocking`` without waiting for copies from pinned memory."""
-        return self._each(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+    def to(self, device: torch.device | str) -> GraphBatch:
+        """Copy the batch to ``device``."""
+        tensors = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: tensor.to(device) for name, tensor in tensors.items() if tensor is not None})
 
     def part(self, first: int, last: int) -> GraphBatch:
         """Return the graphs ``first`` to ``last`` - 1 as a batch."""
@@ -64,15 +64,6 @@ class GraphBatch:
             node_offsets=self.node_offsets[first : last + 1] - node,
             features=None if self.features is None else self.features[row:stop],
         )
-
-    def pin_memory(self) -> GraphBatch:
-        """Copy the batch to pinned memory, for asynchronous copies to a GPU."""
-        return self._each(Tensor.pin_memory)
-
-    def _each(self, change: Callable[[Tensor], Tensor]) -> GraphBatch:
-        """Copy the batch with ``change`` applied to each tensor."""
-        tensors = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(self, **{name: change(tensor) for name, tensor in tensors.items() if tensor is not None})
 
 
 def collate(graphs: Sequence[GraphTensors]) -> GraphBatch:

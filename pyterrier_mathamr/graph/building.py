@@ -265,9 +265,9 @@ class GraphBuilder(ColumnAdder, Transformer):
         titles = [_read(name, row, reader) for name, row in zip(ids, rows, strict=True)]
         graphs = self._graphs(ids, list(map(_with_title, posts, titles)))
         for i, (graph, post) in enumerate(zip(graphs, posts, strict=True)):
-            own, all_of_it = len(post.formulas), graph.n_formulas
-            if own != all_of_it:  # the title's formulas are marked as such
-                graphs[i] = replace(graph, formula_ids=(*graph.formula_ids[:own], *[TITLE_FORMULA] * (all_of_it - own)))
+            if in_title := graph.n_formulas - len(post.formulas):
+                formula_ids = (*graph.formula_ids[:-in_title], *[TITLE_FORMULA] * in_title)
+                graphs[i] = replace(graph, formula_ids=formula_ids)
         return graphs
 
     def _query_graphs(self, rows: Sequence[Row], known: Mapping[Any, MathAMRGraph]) -> dict[Any, MathAMRGraph]:
@@ -413,17 +413,17 @@ def _graph(
             NO_TREES if formulas == "none" else _trees(name, formula, official, macros) for formula in post.formulas
         ]
     try:
-        whole = attach_formulas(amr, trees, formulas)
+        attached = attach_formulas(amr, trees, formulas)
     except Exception as error:
         _warn(name, "its parse cannot carry formulas and was left out", error)
         amr = EMPTY_AMR
-        whole = attach_formulas(amr, trees, formulas)
+        attached = attach_formulas(amr, trees, formulas)
     return MathAMRGraph(
-        amr=whole,
+        amr=attached,
         formula_ids=tuple(formula.id for formula in post.formulas),
         id=name,
         text=post.text,
-        sentence_texts=sentence_texts(whole, amr.texts, post.text),
+        sentence_texts=sentence_texts(attached, amr.texts, post.text),
         latex=tuple(formula.latex for formula in post.formulas),
     )
 
@@ -434,12 +434,12 @@ def _trees(name: str, formula: PostFormula, official: Mapping[FormulaId, Formula
     if trees.slt is not None and trees.opt is not None:
         return trees
     try:
-        made = trees_of_posts(formula.latex, macros)
+        from_latex = trees_of_posts(formula.latex, macros)
     except Exception as error:
         _warn(name, f"the formula {formula.latex[:80]!r} has no trees", error)
         return trees
-    report_unknown_commands(name, formula.latex, made)
-    return FormulaPair(slt=trees.slt or made.slt, opt=trees.opt or made.opt)
+    report_unknown_commands(name, formula.latex, from_latex)
+    return FormulaPair(slt=trees.slt or from_latex.slt, opt=trees.opt or from_latex.opt)
 
 
 def _warn(name: str, outcome: str, error: Exception) -> None:

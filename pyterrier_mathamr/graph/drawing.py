@@ -24,7 +24,6 @@ from typing import NamedTuple
 
 from pyterrier_mathamr._common.drawing import (
     Canvas,
-    Palette,
     Picture,
     Placed,
     Theme,
@@ -37,12 +36,12 @@ from pyterrier_mathamr._common.drawing import (
 )
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.types import FormulaMode
+from pyterrier_mathamr.amr import AmrGraph
 from pyterrier_mathamr.formula.display.drawing import HEAD, PAD, Box, formula_box, key_of, paint_box, paint_key
 from pyterrier_mathamr.formula.display.trees import symbol_node
 from pyterrier_mathamr.formula.display.typesetting import Paragraph, paint_paragraph, paragraph
 
-from .mathamr import MathAMRGraph
-from .structure import FORMULAS, layout_of
+from .structure import GraphLayout
 
 
 class PartNode(NamedTuple):
@@ -63,9 +62,8 @@ class GraphParts(NamedTuple):
     slts: list[list[PartNode]]
 
 
-def parts_of(graph: MathAMRGraph) -> GraphParts:
+def parts_of(amr: AmrGraph, layout: GraphLayout) -> GraphParts:
     """Take a graph apart, along its edges in writing order."""
-    amr, layout = graph.amr, layout_of(graph.amr, graph.n_formulas, graph.id)
     counts = Counter(target for _, _, target in amr.edges) + Counter([0])
     numbers = {node: i for i, node in enumerate(layout.placeholders)}
     parts = GraphParts([], [[] for _ in layout.roots], [[] for _ in layout.opts], [[] for _ in layout.slts])
@@ -101,37 +99,6 @@ _GUTTER = 46.0  # between a sentence and its formulas
 _FRAME = 7.0  # between the nodes of a sentence and the frame of its virtual node
 _NARROWEST = 700.0
 _DOCUMENT = "document"
-
-
-def draw_graph(
-    graph: MathAMRGraph,
-    *,
-    theme: Theme = "light",
-    formulas: FormulaMode = "both",
-    sentences: Sequence[int] | None = None,
-    label_length: int = 32,
-    formula_width: int = 520,
-) -> Picture:
-    """Draw a graph with its virtual nodes: sentence by sentence, with boxes for formulas (MathAMR+, Figure 3.1).
-
-    Args:
-        graph: the graph of a post or query. Its texts and formulas are shown if it has them.
-        theme: ``light`` or ``dark`` background.
-        formulas: the trees that are drawn: ``both``, ``opt``, ``slt``, or ``none`` for the formulas only.
-        sentences: the numbers of the sentences to draw, from 1; by default all.
-        label_length: longer labels are cut; pointing at a node shows the whole label.
-        formula_width: width of a row of a symbol layout tree before it is broken, in pixels.
-
-    Returns:
-        The picture. Its size grows with the number of nodes, the size of its text does not. Posts of more than a
-        hundred sentences are easier to read by parts (``sentences``) or without trees (``formulas="none"``).
-
-    Raises:
-        ConfigError: an option has an unknown value, or there is no such sentence.
-        MissingPlaceholderError: a formula has no node.
-    """
-    FORMULAS.check("formulas", formulas)
-    return _Drawing(graph, palette(theme), formulas, sentences, label_length, float(formula_width)).draw()
 
 
 class _Band(NamedTuple):
@@ -170,38 +137,41 @@ class _Band(NamedTuple):
         return self.head + max(self.placed.height + _FRAME, boxes) + 2 * PAD
 
 
-class _Drawing:
+class GraphDrawing:
     """A drawing in progress: first the sizes of all parts, then the painting from top to bottom."""
 
     def __init__(
         self,
-        graph: MathAMRGraph,
-        colors: Palette,
+        amr: AmrGraph,
+        layout: GraphLayout,
+        formula_ids: Sequence[str],
+        latex: Sequence[str],
+        sentence_texts: Sequence[str],
         formulas: FormulaMode,
-        sentences: Sequence[int] | None,
         label_length: int,
         formula_width: float,
     ) -> None:
-        self.graph, self.colors, self.formulas = graph, colors, formulas
-        self.label_length, self.formula_width = max(4, label_length), formula_width
-        self.parts, self.layout = parts_of(graph), layout_of(graph.amr, graph.n_formulas, graph.id)
-        count = len(self.parts.sentences)
-        self.sentences = list(range(count)) if sentences is None else [number - 1 for number in sentences]
-        if missing := [number + 1 for number in self.sentences if not 0 <= number < count]:
-            raise ConfigError("sentences", missing, f"numbers of sentences, 1 to {count}")
+        self.layout, self.formula_ids, self.latex, self.texts = layout, formula_ids, latex, sentence_texts
+        self.formulas = formulas
+        self.label_length, self.formula_width = max(4, label_length), float(formula_width)
+        self.parts, self.size = parts_of(amr, layout), len(amr.labels)
         self.canvas = Canvas()
 
-    def draw(self) -> Picture:
+    def draw(self, name: str, shown: Sequence[int] | None, theme: Theme) -> Picture:
         """Paint title, key, the virtual node of the document, the joint part and each sentence."""
+        self.colors = palette(theme)
+        count = len(self.parts.sentences)
+        sentences = list(range(count)) if shown is None else [number - 1 for number in shown]
+        if missing := [number + 1 for number in sentences if not 0 <= number < count]:
+            raise ConfigError("sentences", missing, f"numbers of sentences, 1 to {count}")
         bands = [self._band(-1, self.parts.joint)] if self.parts.joint else []
-        bands += [self._band(number, self.parts.sentences[number]) for number in self.sentences]
+        bands += [self._band(number, self.parts.sentences[number]) for number in sentences]
         self.left = max((band.left for band in bands if band.boxes), default=0.0)
         boxed = max((self.left + box.width for band in bands for box in band.boxes), default=0.0)
-        count = len(self.parts.sentences)
-        counts = [(len(self.graph.amr.labels), "node"), (count, "sentence"), (self.graph.n_formulas, "formula")]
-        title = f"{self.graph.id or 'graph'}: " + ", ".join(f"{n} {word}{'' if n == 1 else 's'}" for n, word in counts)
-        if len(self.sentences) != count:
-            title += f"; {len(self.sentences)} of the sentences shown"
+        counts = [(self.size, "node"), (count, "sentence"), (len(self.formula_ids), "formula")]
+        title = f"{name}: " + ", ".join(f"{n} {word}{'' if n == 1 else 's'}" for n, word in counts)
+        if len(sentences) != count:
+            title += f"; {len(sentences)} of the sentences shown"
         rail = _RAIL if boxed else 0.0
         inner = max([boxed, *(band.left for band in bands)]) + 2 * PAD
         width = max(inner + _RAIL + rail, text_width(title, 14), _NARROWEST) + 2 * _MARGIN
@@ -240,11 +210,10 @@ class _Drawing:
         band = _Band(number, nodes, placed_tree(nodes), placeholders, boxes, part[0].role, None)
         if number < 0:
             return band
-        texts = self.graph.sentence_texts
         wide = band.left + max((box.width for box in boxes), default=0.0)
         room = max(wide, _NARROWEST - 2 * _RAIL) - text_width(f"sentence {number + 1}") - 2 * PAD - 26
-        text = texts[number] if number < len(texts) else ""
-        return band._replace(heading=paragraph(text, self.graph.latex, room, lines=3))
+        text = self.texts[number] if number < len(self.texts) else ""
+        return band._replace(heading=paragraph(text, self.latex, room, lines=3))
 
     def _box(self, number: int) -> Box:
         opt, slt = self.parts.opts[number], self.parts.slts[number]
@@ -252,7 +221,7 @@ class _Drawing:
         hidden = len(opt) + len(slt) - sum(map(len, shown))
         return formula_box(
             f"FORMULA_{number}",
-            self.graph.latex[number] if number < len(self.graph.latex) else self.graph.formula_ids[number],
+            self.latex[number] if number < len(self.latex) else self.formula_ids[number],
             self._symbols("opt", shown[0]),
             self._symbols("slt", shown[1]),
             self.formula_width,

@@ -25,7 +25,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,16 +36,16 @@ from pyterrier_mathamr._common.errors import require
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr._common.types import FormulaId, FormulaMode
 from pyterrier_mathamr.amr import AmrGraph, decode_penman, encode_penman
-from pyterrier_mathamr.amr.graph import AmrEdge, Branch
-from pyterrier_mathamr.amr.penman import check_penman
+from pyterrier_mathamr.amr.graph import AmrEdge, Branch, check_penman
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.posts import PLACEHOLDER, placeholder
 
-from .errors import GraphError
-from .structure import FORMULAS, NodeKind, VirtualNodes, layout_of, placeholder_number, sentence_numbers
+from .structure import FORMULAS, GraphError, NodeKind, VirtualNodes, layout_of, placeholder_number, sentence_numbers
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
+    from pyterrier_mathamr._common.drawing import Picture, Theme
 
 _ID, _MAP, _TEXT = "id", "formula_map", "post_text"
 _TEXTS = {_TEXT: "text", "sentence_texts": "sentence_texts", "formula_latex": "latex"}  # metadata to field
@@ -120,8 +121,6 @@ class MathAMRGraph:
 
     def _repr_svg_(self) -> str | None:
         """Draw the graph in a notebook; a large one is shown as text."""
-        from .drawing import draw_graph
-
         return draw_graph(self).svg if len(self.amr.labels) <= _LARGE else None
 
     def check(self) -> None:
@@ -197,10 +196,24 @@ class MathAMRGraph:
         Raises:
             GraphError: a role is not in ``roles``. MissingPlaceholderError: a formula has no node.
         """
-        require("torch_geometric")
-        from .pyg import to_pyg
-
-        return to_pyg(self, roles)
+        geometric, torch = require("torch_geometric.data"), require("torch")
+        amr, layout = self.amr, layout_of(self.amr, self.n_formulas, self.id)
+        used = {role for _, role, _ in amr.edges}
+        names = sorted(used) if roles is None else list(roles)
+        number_of = {role: number for number, role in enumerate(names)}
+        if unknown := sorted(used - number_of.keys()):
+            raise GraphError(f"graph {self.id!r}", f"the roles {', '.join(unknown[:5])} are not in `roles`")
+        ends = torch.tensor([(source, target) for source, _, target in amr.edges], dtype=torch.int64)
+        data: Data = geometric.Data(
+            edge_index=ends.reshape(-1, 2).T.contiguous(),
+            edge_type=torch.tensor([number_of[role] for _, role, _ in amr.edges], dtype=torch.int64),
+            node_type=torch.tensor(layout.kinds, dtype=torch.int64),
+            num_nodes=len(amr.labels),
+            roles=names,
+            **{name: getattr(amr, name) for name in _fields(AmrGraph, "edges", "texts")},
+            **{name: getattr(self, name) for name in _fields(MathAMRGraph, "amr")},
+        )
+        return data
 
     @classmethod
     def from_pyg(cls, data: Data) -> MathAMRGraph:
@@ -209,10 +222,19 @@ class MathAMRGraph:
         Raises:
             GraphError: an attribute is missing or does not fit the others. AmrError: the edges are not of a graph.
         """
-        require("torch_geometric")
-        from .pyg import from_pyg
-
-        return from_pyg(data)
+        of_amr, of_post = _fields(AmrGraph, "edges", "texts"), _fields(MathAMRGraph, "amr")
+        if missing := sorted({"edge_index", "edge_type", "roles", *of_amr, *of_post} - set(data.keys())):
+            raise GraphError("Data", f"it has no {', '.join(missing)}; give what MathAMRGraph.to_pyg returned")
+        values: dict[str, Any] = {name: data[name] for name in of_amr + of_post}
+        values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+        try:
+            sources, targets = data.edge_index.tolist()
+            roles = [data.roles[number] for number in data.edge_type.tolist()]
+            edges = tuple(zip(sources, roles, targets, strict=True))
+            amr = AmrGraph(edges=edges, **{name: values[name] for name in of_amr})
+            return cls(amr, **{name: values[name] for name in of_post})
+        except (AttributeError, IndexError, TypeError, ValueError) as error:
+            raise GraphError("Data", f"its attributes do not fit together ({type(error).__name__}: {error})") from error
 
     def trees(self) -> tuple[FormulaPair, ...]:
         """Detach the trees of each formula, ``None`` where there is none; their ``partial`` is lost.
@@ -229,6 +251,11 @@ class MathAMRGraph:
             FormulaPair(slt=_tree(amr, leaving, slt, _LAYOUT), opt=_tree(amr, leaving, opt, _OPERAND))
             for slt, opt in zip(layout.slts, layout.opts, strict=True)
         )
+
+
+def _fields(kind: type[AmrGraph | MathAMRGraph], *others: str) -> list[str]:
+    """List the fields that a ``Data`` has by name, which are all but ``others``."""
+    return [field.name for field in fields(kind) if field.name not in others]
 
 
 def _others(amr: AmrGraph) -> tuple[tuple[str, str], ...]:
@@ -262,12 +289,9 @@ def _plain_or_json(name: str) -> str:
 
 
 def _read_id(text: str) -> str:
-    if not text.startswith('"'):
-        return text
-    try:
-        return str(parse_json(text))
-    except ValueError:
-        return text
+    with suppress(ValueError):
+        return str(parse_json(text)) if text.startswith('"') else text
+    return text
 
 
 NO_TREES = FormulaPair(slt=None, opt=None)
@@ -290,12 +314,12 @@ def attach_formulas(amr: AmrGraph, trees: Sequence[FormulaPair], formulas: Formu
     fresh_tree = (name for name in map("t{}".format, count()) if name not in used)
     variables = list(amr.variables)
     below: dict[int, list[Branch]] = {}
-    for i, both in enumerate(trees):
+    for i, pair in enumerate(trees):
         branches = list[Branch]()
-        if both.opt is not None and formulas in ("both", "opt"):
-            branches.append(_branch(":opt", _OPERAND, both.opt, fresh_tree))
-        if both.slt is not None and formulas in ("both", "slt"):
-            branches.append(_branch(":slt", _LAYOUT, both.slt, fresh_tree))
+        if pair.opt is not None and formulas in ("both", "opt"):
+            branches.append(_branch(":opt", _OPERAND, pair.opt, fresh_tree))
+        if pair.slt is not None and formulas in ("both", "slt"):
+            branches.append(_branch(":slt", _LAYOUT, pair.slt, fresh_tree))
         node = first.get(i, -1)
         if node < 0:
             below.setdefault(0, []).append(_dropped(placeholder(i), next(fresh_formula), branches))
@@ -346,16 +370,10 @@ def _tree(
 
 
 def sentence_texts(amr: AmrGraph, texts: Sequence[str], whole: str) -> tuple[str, ...]:
-    """Find the text of each sentence of a graph.
+    """Find the text of each sentence of :func:`layout_of` in the parser's ``texts``: one for each ``:snti``, or one.
 
-    Args:
-        amr: the graph of a post in writing order, with or without trees.
-        texts: the parser's texts, one for each ``:snt1``, ``:snt2``, … of the root, or one text for all.
-        whole: the text of the post.
-
-    Returns:
-        One text for each sentence of :func:`layout_of`; nested ones have the text of the ``:snt`` above them. Without
-        a text from the parser, it is the text of the whole post: too much, but never another sentence's.
+    Nested sentences have the text of the ``:snt`` above them. Without a text from the parser, it is the whole post's:
+    too much, but never another sentence's.
     """
     numbers = sentence_numbers(amr)
     if len(texts) == 1:
@@ -428,3 +446,39 @@ def _missing(graph: MathAMRGraph, what: str) -> GraphError:
         f"no {what}, which a model with text features reads; build the graph from its post with GraphBuilder (a graph "
         "from Penman text has texts only where to_penman wrote them)",
     )
+
+
+def draw_graph(
+    graph: MathAMRGraph,
+    *,
+    theme: Theme = "light",
+    formulas: FormulaMode = "both",
+    sentences: Sequence[int] | None = None,
+    label_length: int = 32,
+    formula_width: int = 520,
+) -> Picture:
+    """Draw a graph with its virtual nodes: sentence by sentence, with boxes for formulas (MathAMR+, Figure 3.1).
+
+    Args:
+        graph: the graph of a post or query. Its texts and formulas are shown if it has them.
+        theme: ``light`` or ``dark`` background.
+        formulas: the trees that are drawn: ``both``, ``opt``, ``slt``, or ``none`` for the formulas only.
+        sentences: the numbers of the sentences to draw, from 1; by default all.
+        label_length: longer labels are cut; pointing at a node shows the whole label.
+        formula_width: width of a row of a symbol layout tree before it is broken, in pixels.
+
+    Returns:
+        The picture. Its size grows with the number of nodes, the size of its text does not. Posts of more than a
+        hundred sentences are easier to read by parts (``sentences``) or without trees (``formulas="none"``).
+
+    Raises:
+        ConfigError: an option has an unknown value, or there is no such sentence.
+        MissingPlaceholderError: a formula has no node.
+    """
+    from .drawing import GraphDrawing  # late: fonts and outlines take longer to import than all of this layer
+
+    FORMULAS.check("formulas", formulas)
+    layout = layout_of(graph.amr, graph.n_formulas, graph.id)
+    texts = (graph.formula_ids, graph.latex, graph.sentence_texts)
+    drawing = GraphDrawing(graph.amr, layout, *texts, formulas, label_length, formula_width)
+    return drawing.draw(graph.id or "graph", sentences, theme)

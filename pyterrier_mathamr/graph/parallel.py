@@ -100,9 +100,9 @@ def build_store(
         total = len(documents)
     with begun_store(builder, store, sources, mode, workers, executor, shard_size) as begun:
         batches = begun.batches(documents)
-        rest = None if total is None else max(total - sum(map(len, begun.job.done.parts)), 0)
+        missing = None if total is None else max(total - sum(map(len, begun.job.done.parts)), 0)
         with closing(begun.executor.map(begun.build, _pending(begun.job, batches))) as built:
-            bar: dict[str, Any] = {"verbose": verbose, "total": rest, "note": begun.executor.doing}
+            bar: dict[str, Any] = {"verbose": verbose, "total": missing, "note": begun.executor.doing}
             records = progress(begun.records(built), "building graphs", "graphs", **bar)
             for _ in begun.indexer.written(begun.job, records):
                 pass

@@ -1,8 +1,8 @@
-"""Files of graphs of others to a :class:`GraphStore`: records are repaired where possible, else skipped and counted.
+"""Files of graphs of others, read leniently: records are repaired where possible, else skipped and counted.
 
 ::
 
-    file ── split in bounded memory ──▶ one record ── read leniently ──▶ graph ──▶ store
+    file ── split in bounded memory ──▶ one record ── read leniently ──▶ graph
                                             └── no graph, no id, … ──▶ refused, with its line and the reason
 
 Two forms of files, compressed or not, are recognized by their first lines::
@@ -24,23 +24,15 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple, cast
+from typing import IO, NamedTuple, cast
 
 from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
-from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.ids import valid_id
 from pyterrier_mathamr.amr.lenient import decode_leniently
-from pyterrier_mathamr.store import Mode, file_fingerprint
 
-from .errors import GraphError, MissingPlaceholderError
 from .mathamr import NO_TREES, MathAMRGraph, attach_formulas
-from .store import Record, record_of_row
-from .structure import layout_of
-
-if TYPE_CHECKING:
-    from .store import GraphStore
-
+from .structure import MissingPlaceholderError, layout_of
 
 MAX_RECORD = 2_000_000
 """Characters of the longest record that is read; the longest posts of ARQMath have a quarter of that."""
@@ -54,7 +46,7 @@ _ROW = re.compile(r'([^\s:#()"][^\t#()]*)\t("?)(?=\()')
 _ID_LINE = re.compile(r"#.*::id\s")
 _ENDS_IN_ROLE = re.compile(r":[^\s()]*\s*$")
 _MAP_NAME = re.compile(r'"formula_[0-9]+"\s*:')
-_KNOWN = "an id that came before"
+KNOWN = "an id that came before"
 
 
 class RawRecord(NamedTuple):
@@ -101,7 +93,7 @@ def count_records(path: Path) -> int | None:
     return ids or lines
 
 
-def iter_raw_records(path: Path) -> Iterator[RawRecord]:
+def _raw_records(path: Path) -> Iterator[RawRecord]:
     """Cut a file into records; one that is damaged ends with a record that says so."""
     record, damage = _OpenRecord(1), ""
     try:
@@ -213,55 +205,8 @@ class ImportReport:
         return "\n".join(lines)
 
 
-def import_penman(
-    file: str | Path, store: GraphStore, *, mode: Mode = "create", allow_empty: bool = True, verbose: bool = False
-) -> ImportReport:
-    """Store the graphs of a file, repaired where necessary; memory holds the records of one part.
-
-    Valid Penman notation is read literally, except that lower-cased roles and placeholders (``:arg0``, ``formula_0``)
-    are restored. Wrong or missing brackets, quotation marks, variables and roles are repaired; an unreadable formula
-    map or text is dropped; a formula of the map without a node is attached to the root. A record without a graph,
-    without ``# ::id`` or with a repeated id is refused.
-
-    Args:
-        file: of Penman records, or MathAMR's own tables of ids and graphs, gzipped or not.
-        store: the store to build.
-        mode: ``create`` refuses a store that exists, ``overwrite`` replaces it when the new one is complete, ``append``
-            adds to it.
-        allow_empty: make an empty store of a file without a graph, instead of an error.
-        verbose: show progress.
-
-    Returns:
-        How many records were stored, repaired and refused, and why. A ``MathAMRWarning`` names each of the first
-        refused records, and another sums up where any was repaired or none stored.
-
-    Raises:
-        StoreError: see :meth:`GraphStoreIndexer.index`; OSError: the file cannot be read.
-        GraphError: the file has no graph, and ``allow_empty`` is false; nothing is written.
-    """
-    taken = set(store.ids()) if mode == "append" and store.built() else set()
-    reader = _Reader(Path(file), taken)
-    records = reader.records()
-    if not allow_empty:  # before anything is written
-        first = next(records, None)
-        if first is None and _KNOWN not in reader.reasons:
-            report = reader.report()
-            reason = f"none of its {report.records:,} records is a graph" if report.records else "it has no record"
-            reason += f" ({report.refusals[0]})" if report.refusals else ""
-            advice = "nothing was written; pass Penman records with '# ::id', or a table of ids and graphs"
-            raise GraphError(str(file), f"{reason}; {advice}")
-        records = chain(() if first is None else (first,), records)
-    total = count_records(Path(file)) if verbose else None
-    shown = progress(records, "storing", "graphs", verbose=verbose, total=total)
-    store.indexer(mode).index_records(shown, {"file": file_fingerprint(file)})
-    report = reader.report()
-    if not report.stored or report.repaired or report.refused > SHOWN:
-        warnings.warn(f"{file}: {report}", MathAMRWarning, stacklevel=2)
-    return report
-
-
-class _Reader:
-    """One pass over a file, with its counts."""
+class PenmanReader:
+    """One pass over a file, with its counts; ``taken`` are ids that no record may have."""
 
     def __init__(self, path: Path, taken: set[str]) -> None:
         self.path, self.taken = path, taken
@@ -270,24 +215,24 @@ class _Reader:
         self.reasons: Counter[str] = Counter()
         self.refusals: list[Refusal] = []
 
-    def records(self) -> Iterator[Record]:
-        """Yield the records that can be stored, and count the others."""
-        for raw in iter_raw_records(self.path):
+    def graphs(self) -> Iterator[MathAMRGraph]:
+        """Yield the graphs that can be stored, and count the other records."""
+        for raw in _raw_records(self.path):
             repairs: Counter[str] = Counter()
-            record = self._read(raw, repairs)
-            if isinstance(record, Refusal):
-                self.reasons[record.reason] += 1
+            graph = self._read(raw, repairs)
+            if isinstance(graph, Refusal):
+                self.reasons[graph.reason] += 1
                 if len(self.refusals) < SHOWN:
-                    self.refusals.append(record)
-                    warnings.warn(f"{self.path}, {record}.", MathAMRWarning, stacklevel=2)
+                    self.refusals.append(graph)
+                    warnings.warn(f"{self.path}, {graph}.", MathAMRWarning, stacklevel=2)
             else:
-                self.taken.add(record.name)
+                self.taken.add(graph.id)
                 self.stored += 1
                 self.repaired += any(repairs.values())
                 self.repairs += repairs
-                yield record
+                yield graph
 
-    def _read(self, raw: RawRecord, repairs: Counter[str]) -> Record | Refusal:
+    def _read(self, raw: RawRecord, repairs: Counter[str]) -> MathAMRGraph | Refusal:
         """Read one record leniently, and count its repairs."""
         if raw.damage:
             return Refusal(raw.line, raw.damage)
@@ -302,8 +247,10 @@ class _Reader:
                 graph = replace(graph, amr=attach_formulas(graph.amr, [NO_TREES] * graph.n_formulas))
                 layout_of(graph.amr, graph.n_formulas, graph.id)
             if graph.id in self.taken:
-                return Refusal(raw.line, _KNOWN, repr(graph.id[:80]))
-            return record_of_row({"docno": graph.id, "graph": graph})
+                return Refusal(raw.line, KNOWN, repr(graph.id[:80]))
+            valid_id(graph.id, "a record")
+            graph.check()
+            return graph
         except (MathAMRError, ValueError) as error:
             return Refusal(raw.line, "no graph", str(error).partition("\n")[0][:300])
 
@@ -321,13 +268,13 @@ class _Reader:
 
 
 def _graph(raw: RawRecord, repairs: Counter[str]) -> MathAMRGraph:
-    amr, made = decode_leniently(raw.text, first_line=raw.line)
-    repairs += made
+    amr, repairs_of_text = decode_leniently(raw.text, first_line=raw.line)
+    repairs += repairs_of_text
     repairs["bytes that are not UTF-8 replaced"] += raw.replaced
     metadata = dict(amr.metadata)
     if raw.id:
         metadata["id"] = raw.id
-    if made["the case of a placeholder"] and "formula_map" in metadata:
+    if repairs_of_text["the case of a placeholder"] and "formula_map" in metadata:
         metadata["formula_map"] = _MAP_NAME.sub(lambda name: name[0].upper(), metadata["formula_map"])
     unreadable: list[str] = []
     graph = MathAMRGraph.from_amr(amr.with_metadata(tuple(metadata.items())), unreadable=unreadable)

@@ -20,16 +20,19 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import fields, replace
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.frames import empty_output, is_missing, join_values
 from pyterrier_mathamr._common.ids import identified, valid_id
@@ -48,16 +51,14 @@ from pyterrier_mathamr.store import (
     Rows,
     Snapshot,
     StoredArtifact,
+    file_fingerprint,
     merge_ragged,
     replacing,
 )
 
-from .errors import GraphError
 from .mathamr import MathAMRGraph
-
-if TYPE_CHECKING:
-    from .penman_files import ImportReport
-
+from .penman_files import KNOWN, SHOWN, ImportReport, PenmanReader, count_records
+from .structure import GraphError
 
 Side = Literal["auto", "query", "document", "both"]
 """Whose graphs are built; ``auto``: the queries' where the frame has any, else the documents'."""
@@ -294,8 +295,6 @@ class GraphStore(StoredArtifact, pt.Indexer):  # type: ignore[misc]
         Returns:
             The store, with the counts of records, repairs and refusals as ``import_report``.
         """
-        from .penman_files import import_penman
-
         self.import_report = import_penman(file, self, mode=mode, verbose=verbose)
         return self
 
@@ -428,6 +427,54 @@ class GraphLoader(ColumnAdder, Transformer):
             ids = list(dict.fromkeys(inp[key]))
             inp = join_values(inp, names[key], dict(zip(ids, self.store.get_many(ids), strict=True)), key)
         return inp
+
+
+def import_penman(
+    file: str | Path, store: GraphStore, *, mode: Mode = "create", allow_empty: bool = True, verbose: bool = False
+) -> ImportReport:
+    """Store the graphs of a file, repaired where necessary; memory holds the records of one part.
+
+    Valid Penman notation is read literally, except that lower-cased roles and placeholders (``:arg0``, ``formula_0``)
+    are restored. Wrong or missing brackets, quotation marks, variables and roles are repaired; an unreadable formula
+    map or text is dropped; a formula of the map without a node is attached to the root. A record without a graph,
+    without ``# ::id`` or with a repeated id is refused.
+
+    Args:
+        file: of Penman records, or MathAMR's own tables of ids and graphs, gzipped or not.
+        store: the store to build.
+        mode: ``create`` refuses a store that exists, ``overwrite`` replaces it when the new one is complete, ``append``
+            adds to it.
+        allow_empty: make an empty store of a file without a graph, instead of an error.
+        verbose: show progress.
+
+    Returns:
+        How many records were stored, repaired and refused, and why. A ``MathAMRWarning`` names each of the first
+        refused records, and another sums up where any was repaired or none stored.
+
+    Raises:
+        StoreError: see :meth:`GraphStoreIndexer.index`; OSError: the file cannot be read.
+        GraphError: the file has no graph, and ``allow_empty`` is false; nothing is written.
+    """
+    taken = set(store.ids()) if mode == "append" and store.built() else set()
+    reader = PenmanReader(Path(file), taken)
+    graphs = reader.graphs()
+    if not allow_empty:  # before anything is written
+        first = next(graphs, None)
+        if first is None and KNOWN not in reader.reasons:
+            report = reader.report()
+            reason = f"none of its {report.records:,} records is a graph" if report.records else "it has no record"
+            reason += f" ({report.refusals[0]})" if report.refusals else ""
+            advice = "nothing was written; pass Penman records with '# ::id', or a table of ids and graphs"
+            raise GraphError(str(file), f"{reason}; {advice}")
+        graphs = chain(() if first is None else (first,), graphs)
+    total = count_records(Path(file)) if verbose else None
+    shown = progress(graphs, "storing", "graphs", verbose=verbose, total=total)
+    records = (Record(graph.id, pack(record_of(graph))) for graph in shown)  # the reader has checked them
+    store.indexer(mode).index_records(records, {"file": file_fingerprint(file)})
+    report = reader.report()
+    if not report.stored or report.repaired or report.refused > SHOWN:
+        warnings.warn(f"{file}: {report}", MathAMRWarning, stacklevel=2)
+    return report
 
 
 class JoinedGraphs:

@@ -31,12 +31,26 @@ from enum import IntEnum
 from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
-from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
 from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
 from pyterrier_mathamr.amr.graph import AmrEdge, AmrGraph
 
-from .errors import GraphError, MissingPlaceholderError
+
+class GraphError(MathAMRError):
+    """A graph, or something read or made from graphs, is invalid."""
+
+    where: str
+    reason: str
+    template = "{where}: {reason}."
+
+
+class MissingPlaceholderError(GraphError):
+    """Some formulas, by their ``numbers``, have no node in their graph."""
+
+    numbers: Sequence[int]
+    advice = "Attach the trees with attach_formulas, which adds the placeholders that a parser dropped."
+
 
 SENTENCES = "multi-sentence"
 """The concept that joins sentences."""
@@ -89,15 +103,9 @@ def placeholder_number(label: str) -> int:
 
 
 def layout_of(amr: AmrGraph, formulas: int, graph_id: str = "") -> GraphLayout:
-    """Find the formulas and sentences of a graph in one pass over its edges.
+    """Find the parts of a graph in writing order, with or without trees, in one pass over its edges.
 
-    Args:
-        amr: the whole graph in writing order, with or without trees.
-        formulas: the number of formulas; a label ``FORMULA_i`` with a larger number is a plain concept.
-        graph_id: for messages.
-
-    Returns:
-        The parts; a formula without trees has its placeholder only.
+    A label ``FORMULA_i`` with ``i`` not below the number of ``formulas`` is a plain concept.
 
     Raises:
         MissingPlaceholderError: a formula has no node.

@@ -27,7 +27,7 @@ from pyterrier_mathamr.store import (
     merge_ragged,
 )
 
-from .errors import GraphError
+from .structure import GraphError
 from .tensors import GraphTensors
 
 TENSORS = Kind(

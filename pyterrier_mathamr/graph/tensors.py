@@ -42,11 +42,11 @@ from snowballstemmer.porter_stemmer import PorterStemmer
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr._common.types import FormulaMode
 
-from .errors import GraphError
 from .mathamr import MathAMRGraph
 from .structure import (
     VIRTUAL_ROLES,
     Auxiliary,
+    GraphError,
     NodeKind,
     VirtualKind,
     VirtualNodes,
@@ -74,15 +74,7 @@ _LONGEST_WORD = 64
 
 
 def normalise(label: str, kind: NodeKind) -> str:
-    """Map the variants of a label to one form; numbers are unchanged.
-
-    Args:
-        label: the label of a node.
-        kind: the kind of the node; concepts are stemmed, formula symbols are never placeholders.
-
-    Returns:
-        The form that is counted and looked up.
-    """
+    """Map the variants of a label of a ``kind`` of node to the form that is counted and looked up."""
     text = unicodedata.normalize("NFKC", label)
     folded = text.casefold()
     if "http" in folded or "www." in folded:
@@ -215,15 +207,9 @@ class Vocabulary:
         ids = [known[kind].get(label, -1) for label, kind in zip(labels, kinds, strict=True)]
         return ids if -1 not in ids else [self.node_id(*node) for node in zip(labels, kinds, strict=True)]
 
-    def relation_id(self, role: str) -> int:
-        """Look up a role (``:ARG0``) or an inverse (``:ARG0*``); unknown roles share one id and one inverse."""
-        base = role.removesuffix("*")
-        return self._roles.get(base, 0) + (base != role)
-
     def role_ids(self, roles: Iterable[str]) -> list[int]:
-        """Look up the roles of a whole graph, none of them inverse; see :meth:`relation_id`."""
-        known = self._roles
-        return [known.get(role, 0) for role in roles]
+        """Look up the roles of a whole graph, none of them inverse; unknown roles share one id."""
+        return [self._roles.get(role, 0) for role in roles]
 
     def spellings(self, graphs: Iterable[MathAMRGraph]) -> list[str]:
         """Find the most frequent label of each id: stemmed concepts and rare numbers share ids.

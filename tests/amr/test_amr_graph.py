@@ -11,5 +11,11 @@ def test_an_edge_leads_from_a_variable_to_a_node(edge):
         AmrGraph(("and", "2"), ("a", ""), ((0, ":quant", 1), edge))
 
 
+@pytest.mark.parametrize(("labels", "variables"), [((), ()), (("a",), ("",)), (("a",), ("a", "b"))])
+def test_a_graph_has_a_root_with_a_variable_and_as_many_labels_as_variables(labels, variables):
+    with pytest.raises(AmrError):
+        AmrGraph(labels, variables, ())
+
+
 def test_a_variable_may_have_edges_to_every_node():
     assert AmrGraph(("and", "2"), ("a", ""), ((0, ":quant", 1), (0, ":op1", 0))).triples()[1] == (0, ":op1", 0)

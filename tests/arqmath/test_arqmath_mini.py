@@ -43,7 +43,7 @@ def test_pairs_links_and_the_known_item_split(mini: ARQMathCollection) -> None:
 
 
 @pytest.mark.parametrize(
-    ("year", "task", "judged", "complete", "grades", "topics", "with_relevant"),
+    ("year", "task", "judged", "complete", "grades", "topics", "relevant"),
     [
         (2020, 1, "formula", True, (35051, 2269, 1071, 733), 77, 77),
         (2020, 1, "formula", False, (419, 78, 56, 69), 76, 47),
@@ -59,21 +59,12 @@ def test_pairs_links_and_the_known_item_split(mini: ARQMathCollection) -> None:
         (2022, 2, "visual", False, (616, 95, 100, 123), 76, 61),
     ],
 )
-def test_judgments(
-    mini: ARQMathCollection,
-    year: int,
-    task: int,
-    judged: str,
-    complete: bool,
-    grades: tuple[int, ...],
-    topics: int,
-    with_relevant: int,
-) -> None:
-    qrels = list(mini.qrels(year, task, judged=judged, complete=complete))  # type: ignore[arg-type]
+def test_judgments(mini: ARQMathCollection, year, task, judged, complete, grades, topics, relevant) -> None:
+    qrels = list(mini.qrels(year, task, judged=judged, complete=complete))
     counts = Counter(qrel.relevance for qrel in qrels)
     assert tuple(counts[grade] for grade in range(4)) == grades
     assert len({qrel.query_id for qrel in qrels}) == topics
-    assert len({qrel.query_id for qrel in qrels if qrel.relevance >= 2}) == with_relevant
+    assert len({qrel.query_id for qrel in qrels if qrel.relevance >= 2}) == relevant
 
 
 @pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.errors.MathAMRWarning")

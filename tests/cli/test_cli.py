@@ -76,24 +76,31 @@ def test_an_error_of_the_package_is_one_line_and_exit_code_1(tmp_path: Path) -> 
     assert "Traceback" not in result.output
 
 
-@pytest.mark.parametrize(("change", "named"), [("layers", "--set"), ("color=3", "color"), ("layers=-1", "layers")])
-def test_a_wrong_option_is_named(pair_file: Path, tmp_path: Path, change: str, named: str) -> None:
-    result = run("train", tmp_path, pair_file, "-o", tmp_path / "model", "--set", change, "-q")
-    assert result.exit_code in (1, 2)
-    assert named in result.output
-
-
 def test_graphs_train_and_index_follow_one_another(pair_file: Path, tmp_path: Path) -> None:
     graphs, model, index = tmp_path / "graphs.mathamr", tmp_path / "model", tmp_path / "index.mathamr"
-    assert "24 graphs" in run("graphs", pair_file, "-o", graphs, "-q").output
-    options = ("epochs=1", "hidden=8", "projection=4", "bases=None", "layers=1")
+    assert "24 graphs" in run("graphs", pair_file, "-o", graphs, "-q", "--workers", 1).output
+    options = ("epochs=2", "hidden=8", "projection=4", "bases=None", "layers=1")
     small = [part for option in options for part in ("--set", option)]
-    trained = run("train", graphs, pair_file, "-o", model, *small, "-q")
+    for change, named in (("layers", "--set"), ("color=3", "color"), ("layers=-1", "layers")):
+        wrong = run("train", graphs, pair_file, "-o", model, "--set", change, "-q")
+        assert (wrong.exit_code in (1, 2), named in wrong.output) == (True, True)
+    untagged = run("train", graphs, pair_file, "-o", model, *small, "--negatives", "tags", "-q")
+    assert (untagged.exit_code, "no tags" in untagged.output) == (1, True)
+    further = ["--negatives", "bm25", "--first", pair_file, "--linked-questions", "duplicate"]
+    trained = run("train", graphs, pair_file, "-o", model, *small, *further, "-q")
     assert trained.exit_code == 0, trained.output
-    assert "24 documents" in run("index", graphs, model, "-o", index, "-q").output
-    assert len(pyterrier_mathamr.MathAMRIndex(index)) == 24
     config = pyterrier_mathamr.MathAMR.from_pretrained(model).config
     assert (config.hidden, config.bases, config.layers) == (8, None, 1)
+    assert (config.training.hard_negatives, config.training.first_epochs) == (1, 1)
+    again = run("train", graphs, pair_file, "-o", model, "-q")
+    assert (again.exit_code, "give a folder that does not exist yet" in again.output) == (1, True)
+    assert not (tmp_path / "model.training").exists()
+    assert "24 documents" in run("index", graphs, model, "-o", index, "-q").output
+    assert len(pyterrier_mathamr.MathAMRIndex(index)) == 24
+    pyterrier_mathamr.GraphStore(tmp_path / "none").indexer().index_records([], {})
+    empty = run("index", tmp_path / "none", model, "-o", tmp_path / "other", "-q")
+    assert (empty.exit_code, (tmp_path / "other").exists()) == (1, False)
+    assert "it holds nothing to index; `mathamr graphs` builds" in empty.output
 
 
 @pytest.mark.filterwarnings("always::pyterrier_mathamr._common.errors.MathAMRWarning")
@@ -109,45 +116,9 @@ def test_graphs_of_a_persons_posts_are_built_and_what_cannot_be_read_at_all_is_a
     refused = run("graphs", posts, "-o", tmp_path / "other", "-q", "--workers", "1")
     assert refused.exit_code == 1
     assert "posts.jsonl, line 1: no text; give one of html" in refused.output
+    assert "319 graphs" in run("graphs", SAMPLE, "-o", graphs, "-q", "--workers", "1", "--fresh").output
+    assert (tmp_path / "graphs.mathamr.formulas").is_dir(), "official trees of a folder are used"
     assert not (tmp_path / "other").exists()
-
-
-def test_a_store_without_graphs_is_not_indexed(tmp_path: Path) -> None:
-    pyterrier_mathamr.GraphStore(tmp_path / "graphs").indexer().index_records([], {})
-    result = run("index", tmp_path / "graphs", "mathamr-plus-mini", "-o", tmp_path / "index", "-q")
-    assert result.exit_code == 1
-    assert "it holds nothing to index; `mathamr graphs` builds" in result.output
-    assert not (tmp_path / "index").exists()
-
-
-def test_training_accepts_mined_negatives_and_first_sources(pair_file: Path, tmp_path: Path) -> None:
-    graphs, model = tmp_path / "graphs.mathamr", tmp_path / "model"
-    run("graphs", pair_file, "-o", graphs, "-q")
-    small = [
-        part for option in ("epochs=2", "hidden=8", "projection=4", "bases=2", "layers=1") for part in ("--set", option)
-    ]
-    further = ["--negatives", "bm25", "--first", pair_file, "--linked-questions", "duplicate"]
-    trained = run("train", graphs, pair_file, "-o", model, *small, *further, "-q")
-    assert trained.exit_code == 0, trained.output
-    config = pyterrier_mathamr.MathAMR.from_pretrained(model).config
-    assert (config.training.hard_negatives, config.training.first_epochs) == (1, 1)
-    refused = run("train", graphs, pair_file, "-o", tmp_path / "other", *small, "--negatives", "tags", "-q")
-    assert refused.exit_code == 1
-    assert "no tags" in refused.output
-
-
-def test_official_trees_of_a_folder_are_used_and_answers_can_be_chosen(tmp_path: Path) -> None:
-    graphs = tmp_path / "graphs.mathamr"
-    assert "319 graphs" in run("graphs", SAMPLE, "-o", graphs, "-q").output
-    assert (tmp_path / "graphs.mathamr.formulas").is_dir()
-
-
-def test_a_model_that_is_there_is_not_trained_over(pair_file: Path, tmp_path: Path) -> None:
-    (tmp_path / "model").mkdir()
-    result = run("train", tmp_path, pair_file, "-o", tmp_path / "model", "-q")
-    assert result.exit_code == 1
-    assert "give a folder that does not exist yet" in result.output
-    assert not (tmp_path / "model.training").exists()
 
 
 def test_graphs_that_others_made_are_imported_with_a_report(tmp_path: Path) -> None:

@@ -16,12 +16,18 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(main, ["arqmath", *map(str, arguments)])
 
 
-def test_status_names_what_is_there_and_where_the_rest_comes_from() -> None:
+def test_status_names_what_is_there_and_where_the_rest_comes_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     output = run("status", SAMPLE).output
     assert "present     posts" in output
     assert "Posts.V1.3.xml" in output
     assert "missing     topics 2022, task 1" in output
     assert "https://www.cs.rit.edu" in output
+    monkeypatch.delenv("ARQMATH_HOME", raising=False)
+    monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path))
+    nowhere = run("status")
+    assert (nowhere.exit_code, "ARQMATH_HOME" in nowhere.output) == (1, True)
 
 
 def test_verify_ends_with_0_for_a_sound_copy_and_with_1_for_a_bad_one(tmp_path: Path) -> None:
@@ -45,24 +51,14 @@ def test_convert_unpacks_and_reports_it(tmp_path: Path) -> None:
     assert "Nothing to unpack" in run("convert", tmp_path, "-q").output
 
 
-def test_stats_are_shown_with_the_paper_s(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stats_are_shown_with_the_paper_s_and_a_fault_is_a_warning(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
     monkeypatch.setenv("ARQMATH_HOME", str(SAMPLE))
     output = run("stats", "-q").output
     assert [line.split()[-2:] for line in output.splitlines() if line.startswith("Task 1 topics")] == [["–", "78"]]
     assert "2,466,080" in output
-
-
-def test_without_a_folder_the_error_names_the_searched_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("ARQMATH_HOME", raising=False)
-    monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path))
-    result = run("status")
-    assert result.exit_code == 1
-    assert "ARQMATH_HOME" in result.output
-
-
-def test_a_warning_is_one_line_without_the_place_in_the_code(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
     (tmp_path / "Posts.V1.3.xml").write_text('<posts>\n<row Id="1" PostTypeId="1"/>\n<row Id="2" Post')
     result = run("stats", tmp_path, "-q")
     assert result.exit_code == 0, result.output
-    assert f"Warning: {tmp_path / 'Posts.V1.3.xml'}:3: " in result.stderr
-    assert "posts.py" not in result.stderr
+    assert f"Warning: {tmp_path / 'Posts.V1.3.xml'}:3: " in result.stderr, "one line, without a place in the code"

@@ -73,7 +73,7 @@ def test_a_small_collection_gets_the_large_model_if_its_encoder_is_installed(mpn
     assert "The model is" not in built.output
 
 
-def test_a_folder_becomes_an_engine_that_answers(engine) -> None:
+def test_a_folder_becomes_an_engine_that_answers(engine, monkeypatch) -> None:
     result = run("search", engine, r"why is $\sqrt{2}$ irrational?", "--explain")
     assert result.exit_code == 0, result.output
     first, snippet, *_ = result.output.splitlines()
@@ -85,21 +85,37 @@ def test_a_folder_becomes_an_engine_that_answers(engine) -> None:
     assert [line["docno"] for line in lines] == ["basel.md"]
     assert "equal     root.txt:1" in run("search", engine, "--formula", "√2", "-k", "1").output
     assert "with ?a = 2" in run("search", engine, "--formula", r"\sqrt{?a}", "-k", "1").output
-
-
-def test_a_terminal_shows_matches_in_bold(engine, monkeypatch) -> None:
-    found = SearchEngine(engine).search("irrational number")
-    assert "**irrational**" in results_table(found, formula=False)
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    assert "\x1b[1mirrational\x1b[0m" in results_table(found, formula=False)
-
-
-def test_a_formula_that_finds_nothing_is_an_error_with_its_place_or_a_hint(engine) -> None:
     wrong = run("search", engine, "--formula", r"1+\frac{a")
     assert (wrong.exit_code, r"The formula cannot be read." in wrong.output) == (1, True)
     assert "1+\\frac{a\n           ^" in wrong.output
     nothing = run("search", engine, "--formula", "two words")
     assert (nothing.exit_code, "leave out --formula" in nothing.output) == (0, True)
+    found = SearchEngine(engine).search("irrational number")
+    assert "**irrational**" in results_table(found, formula=False)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert "\x1b[1mirrational\x1b[0m" in results_table(found, formula=False), "a terminal shows matches in bold"
+
+
+def test_what_is_no_engine_has_no_posts_or_was_given_wrong_options_is_an_error(engine, tmp_path) -> None:
+    for command in (["serve", tmp_path], ["search", tmp_path, "x"]):
+        result = run(*command)
+        assert result.exit_code == 1
+        assert "there is no search engine here. Build one with `mathamr build POSTS -o ENGINE`" in result.output
+    (tmp_path / "posts.jsonl").write_text('{"docno": "a", "content": "x"}\n')
+    result = run("build", tmp_path / "posts.jsonl", "-o", tmp_path / "e", *MODEL)
+    assert (result.exit_code, "line 1: no text; give one of html" in result.output) == (1, True)
+    for arguments in (
+        (),
+        ("",),
+        ("words", "--topics", __file__, "-o", "run"),
+        ("--topics", __file__),
+        ("--topics", __file__, "-o", "run", "--json"),
+        ("words", "-o", "run"),
+        ("words", "--formula", "--explain"),
+        ("words", "--system", "bm25", "--explain"),
+    ):
+        result = run("search", engine, *arguments)
+        assert (result.exit_code, "Error: " in result.output) == (2, True), arguments
 
 
 def test_an_engine_is_not_replaced_by_mistake_and_posts_are_added(engine, tmp_path) -> None:
@@ -119,22 +135,6 @@ def test_posts_are_deleted_by_their_docnos(engine) -> None:
     assert (wrong.exit_code, wrong.output) == (1, f"Error: {engine}: 1 id is not in it: 'another'.\n")
     assert run("delete", engine, "new").output.endswith("1 post deleted, 2 posts left\n")
     assert re.fullmatch(r".*: 2 posts, \d formulas?, [\d.]+ kB; before [\d.]+ kB\n", run("compact", engine).output)
-
-
-def test_posts_that_cannot_be_read_at_all_are_an_error(tmp_path) -> None:
-    (tmp_path / "posts.jsonl").write_text('{"docno": "a", "content": "x"}\n')
-    result = run("build", tmp_path / "posts.jsonl", "-o", tmp_path / "e", *MODEL)
-    assert result.exit_code == 1
-    assert "line 1: no text; give one of html" in result.output
-    assert "content" in result.output
-
-
-@pytest.mark.parametrize("command", [["serve"], ["search", "x"]])
-def test_a_folder_without_an_engine_is_an_error_that_explains_how_to_build_one(tmp_path, command) -> None:
-    name, *query = command
-    result = run(name, tmp_path, *query)
-    assert result.exit_code == 1
-    assert "there is no search engine here. Build one with `mathamr build POSTS -o ENGINE`" in result.output
 
 
 def test_verify_reads_every_part_of_an_engine(engine, tmp_path) -> None:
@@ -188,25 +188,6 @@ def test_a_run_is_not_replaced_by_mistake_and_nothing_is_searched_in_vain(engine
     assert not (tmp_path / "new.txt").exists()
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        (),
-        ("",),
-        ("words", "--topics", __file__, "-o", "run"),
-        ("--topics", __file__),
-        ("--topics", __file__, "-o", "run", "--json"),
-        ("words", "-o", "run"),
-        ("words", "--formula", "--explain"),
-        ("words", "--system", "bm25", "--explain"),
-    ],
-)
-def test_options_that_do_not_go_together_are_refused(engine, arguments) -> None:
-    result = run("search", engine, *arguments)
-    assert result.exit_code == 2
-    assert "Error: " in result.output
-
-
 @pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.errors.MathAMRWarning")
 def test_files_are_excluded_and_a_report_counts_formats_and_lists_faults(tmp_path) -> None:
     (tmp_path / "notes" / "drafts").mkdir(parents=True)
@@ -236,7 +217,12 @@ def test_an_explanation_fits_the_terminal_and_adds_up(engine, monkeypatch) -> No
     assert sum(part["contribution"] for part in explained["parts"]) == pytest.approx(explained["score"])
 
 
-def test_an_arqmath_folder_becomes_an_engine(tmp_path) -> None:
+def test_an_arqmath_folder_becomes_an_engine_without_loading_experiments(tmp_path) -> None:
+    code = (
+        "import sys; from pyterrier_mathamr.cli import main\n"
+        "try: main()\n"
+        "finally: print([name for name in ('mathamr_systems.experiments', 'scipy.stats') if name in sys.modules])"
+    )
     release = tmp_path / "ARQMath"
     release.mkdir()
     (release / "README.md").write_text("about the release")
@@ -244,28 +230,13 @@ def test_an_arqmath_folder_becomes_an_engine(tmp_path) -> None:
         '<posts>\n<row Id="1" PostTypeId="1" Title="A sum" Body="Is x^2=1?"/>\n'
         '<row Id="2" PostTypeId="2" ParentId="1" Body="&lt;p&gt;Yes.&lt;/p&gt;"/>\n</posts>'
     )
-    result = run("build", release, "-o", tmp_path / "e", *MODEL)
-    assert result.exit_code == 0, result.output
-    assert "2 posts" in result.output
+    command = [sys.executable, "-c", code, "build", str(release), "-o", str(tmp_path / "e"), *MODEL]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert "2 posts." in done.stdout
     found = json.loads(run("search", tmp_path / "e", "sum", "--json", "-k", "1").stdout)
     assert (found["docno"], found["title"], found["snippet"]) == ("1", "A sum", "Is x^2=1?")
     assert SearchEngine(tmp_path / "e").graph("2").text == "A sum\nYes."
-
-
-def test_a_release_becomes_an_engine_without_loading_experiments(tmp_path) -> None:
-    code = (
-        "import sys; from pyterrier_mathamr.cli import main\n"
-        "try: main()\n"
-        "finally: print([name for name in ('mathamr_systems.experiments', 'scipy.stats') if name in sys.modules])"
-    )
-    (tmp_path / "Posts.V1.3.xml").write_text(
-        '<posts><row Id="1" PostTypeId="1" Title="Roots" Body="Is $\\sqrt{2}$ rational?" /></posts>'
-    )
-    command = [sys.executable, "-c", code, "build", str(tmp_path), "-o", str(tmp_path / "e"), *MODEL]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1] == "[]"
-    assert "1 post." in done.stdout
-    assert SearchEngine(tmp_path / "e").docnos() == ["1"]
 
 
 def test_results_of_files_show_title_file_line_and_section_and_link_to_the_source(tmp_path) -> None:

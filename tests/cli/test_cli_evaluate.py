@@ -129,18 +129,15 @@ def test_runs_in_the_wrong_order_or_of_one_name_are_distinguished(files, tmp_pat
     assert [line["run"] for line in lines] == [str(files["good"]), str(other)]
 
 
-@pytest.mark.parametrize("name", ["nDCG'x", "foo", "P'@", "", "Bpref'", "nDCG(", "AP(rel=two)"])
-def test_a_measure_that_does_not_exist_is_named(name: str) -> None:
-    with pytest.raises(ARQMathError, match="there is no measure"):
-        parse_measure(name)
-
-
 def test_measures_have_the_names_of_papers_and_of_ir_measures() -> None:
     assert [parse_measure(name) for name in ("nDCG'", "MAP'", "P'@10", "Bpref")] == TASK1_MEASURES
     assert str(parse_measure("P'@5")) == "P(rel=2,judged_only=True)@5"
     assert str(parse_measure("MRR'")) == "RR(rel=2,judged_only=True)"
     assert str(parse_measure("nDCG'@10")) == "nDCG(judged_only=True)@10"
     assert str(parse_measure("AP(rel=2)@100")) == "AP(rel=2)@100"
+    for name in ("nDCG'x", "foo", "P'@", "", "Bpref'", "nDCG(", "AP(rel=two)"):
+        with pytest.raises(ARQMathError, match="there is no measure"):
+            parse_measure(name)
 
 
 @pytest.mark.filterwarnings("always::pyterrier_mathamr._common.errors.MathAMRWarning")

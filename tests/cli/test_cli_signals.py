@@ -79,17 +79,10 @@ def posts(tmp_path_factory):
     """A file of more pairs than a test waits for."""
     file = tmp_path_factory.mktemp("posts") / "pairs.jsonl"
     with file.open("w") as lines:
-        for i in range(60_000):
+        for i in range(20_000):
             text = f"Why is $x^{{{i}}} = \\frac{{a}}{{b_{i}}}$ a group? It is so for each $n$ that I tried."
             print(json.dumps({"qid": f"q{i}", "aid": f"a{i}", "question": text, "answer": text}), file=lines)
     return file
-
-
-@pytest.fixture(scope="module")
-def graphs(tmp_path_factory):
-    path = tmp_path_factory.mktemp("graphs") / "graphs"
-    subprocess.run([sys.executable, "-m", "pyterrier_mathamr", "graphs", SAMPLE, "-o", path, "-q"], check=True)
-    return path
 
 
 @pytest.mark.parametrize(("number", "whole_group"), [(signal.SIGTERM, False), (signal.SIGINT, True)])
@@ -99,8 +92,11 @@ def test_graphs_end_with_their_workers(posts, tmp_path, number, whole_group):
     ended(process, number, whole_group=whole_group)
 
 
-def test_training_reports_which_epoch_it_keeps_and_resumes_from_it(graphs, tmp_path):
-    command = ["train", graphs, SAMPLE, "-o", tmp_path / "model", "-q", *SMALL, *LONG]
+def test_training_reports_which_epoch_it_keeps_and_resumes_from_it(posts, tmp_path):
+    few, graphs = tmp_path / "few.jsonl", tmp_path / "graphs"
+    few.write_text("".join(posts.read_text().splitlines(keepends=True)[:30]))
+    assert CliRunner().invoke(main, ["graphs", str(few), "-o", str(graphs), "-q", "--workers", "1"]).exit_code == 0
+    command = ["train", graphs, few, "-o", tmp_path / "model", "-q", *SMALL, *LONG]
     process, history = start(*command, program=("-c", PATIENT)), tmp_path / "model.training" / "history.csv"
 
     def epochs() -> int:
@@ -117,6 +113,7 @@ def test_training_reports_which_epoch_it_keeps_and_resumes_from_it(graphs, tmp_p
     ended(again, signal.SIGINT)
 
 
+@pytest.mark.slow
 def test_a_study_ends_with_its_runs(tmp_path):
     study = ["ablation/layers", SAMPLE, "--preset", "mini", "--years", "sample", "--workers", 2]
     process = start(*study, "--workdir", tmp_path / "work", "-q", *LONG, program=("-m", "studies"))
@@ -170,13 +167,8 @@ def test_a_step_is_finished_before_a_signal_is_handled():
                 signal.raise_signal(number)
             done.append(True)
 
+    before = [signal.getsignal(number) for number in SIGNALS]
     with Interruptible("mathamr", to_the_end=False), pytest.raises(Interrupted):
         begin()
     assert done == [True]
-
-
-def test_handlers_are_as_before_after_a_command():
-    before = [signal.getsignal(number) for number in SIGNALS]
-    with Interruptible("mathamr", to_the_end=False), pytest.raises(Interrupted):
-        signal.raise_signal(signal.SIGTERM)
     assert [signal.getsignal(number) for number in SIGNALS] == before

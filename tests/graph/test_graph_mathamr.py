@@ -1,5 +1,6 @@
 """The graph of a post as Penman text with metadata, and where its parts lie."""
 
+import contextlib
 from dataclasses import replace
 
 import penman
@@ -9,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyterrier_mathamr.amr import AmrError, AmrGraph, PenmanError, decode_penman
-from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
-from pyterrier_mathamr.graph.errors import GraphError, MissingPlaceholderError
-from pyterrier_mathamr.graph.structure import NodeKind, layout_of
+from pyterrier_mathamr.graph import GraphBuilder, GraphError, MathAMRGraph
+from pyterrier_mathamr.graph.structure import MissingPlaceholderError, NodeKind, layout_of
 from pyterrier_mathamr.posts import post_from_text
 
 
@@ -32,11 +32,13 @@ def test_the_text_begins_with_id_and_formula_map_and_is_what_penman_reads():
     assert len(graph.instances()) == len([name for name in whole().amr.variables if name])
 
 
-def test_other_metadata_is_kept():
+def test_other_metadata_is_kept_and_without_a_map_placeholders_from_zero_on_are_formulas():
     text = "# ::id 1\n# ::snt Is it so?\n(a / amr-empty)"
     graph = MathAMRGraph.from_penman(text)
     assert graph.amr.metadata == (("snt", "Is it so?"),)
     assert graph.to_penman() == text
+    unmapped = "(a / and :op1 (f / FORMULA_0) :op2 (g / FORMULA_1) :op3 (h / FORMULA_999999999))"
+    assert MathAMRGraph.from_penman(unmapped).formula_ids == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -45,11 +47,6 @@ def test_other_metadata_is_kept():
 def test_an_id_of_any_characters_comes_back(name):
     graph = MathAMRGraph(decode_penman("(f / FORMULA_0)"), (name,), name)
     assert MathAMRGraph.from_penman(graph.to_penman()) == graph
-
-
-def test_without_a_map_the_placeholders_from_zero_on_are_formulas_without_ids():
-    graph = MathAMRGraph.from_penman("(a / and :op1 (f / FORMULA_0) :op2 (g / FORMULA_1) :op3 (h / FORMULA_999999999))")
-    assert graph.formula_ids == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -64,10 +61,7 @@ def test_without_a_map_the_placeholders_from_zero_on_are_formulas_without_ids():
 def test_a_damaged_map_is_refused_with_its_reason(formula_map, reason):
     with pytest.raises(GraphError, match=reason):
         MathAMRGraph.from_penman(f"# ::formula_map {formula_map}\n(f / FORMULA_0)")
-
-
-def test_a_text_that_is_not_a_graph_is_refused_with_its_place():
-    with pytest.raises(PenmanError, match="line"):
+    with pytest.raises(PenmanError):
         MathAMRGraph.from_penman("# ::id 1\n(a / b :c (d / e)")
 
 
@@ -100,23 +94,22 @@ def test_a_graph_without_sentence_edges_is_one_sentence_of_all_its_nodes(text):
     assert sorted(layout.sentences[0]) == list(range(len(amr.labels)))
 
 
-def test_a_mention_before_the_definition_does_not_take_the_node_from_its_sentence():
+def test_a_mentioned_node_is_a_member_once_and_stays_in_its_own_sentence():
     amr = decode_penman(
         "(m / multi-sentence :snt1 (a / ask-01 :ARG1 b) :snt2 (c / claim-01 :ARG1 (b / be-01 :ARG1 (d / dog))))"
     )
     names = [[amr.labels[node] for node in nodes] for nodes in layout_of(amr, 0).sentences]
     assert names == [["ask-01", "be-01"], ["claim-01", "be-01", "dog"]]
-
-
-def test_a_node_mentioned_twice_is_a_member_once():
-    amr = decode_penman("(m / multi-sentence :snt1 (a / ask-01) :snt2 (b / be-01 :ARG0 a :ARG1 a))")
-    assert layout_of(amr, 0).sentences == [[1], [2, 1]]
+    twice = decode_penman("(m / multi-sentence :snt1 (a / ask-01) :snt2 (b / be-01 :ARG0 a :ARG1 a))")
+    assert layout_of(twice, 0).sentences == [[1], [2, 1]]
 
 
 @pytest.mark.parametrize("label", ["FORMULA_01", "FORMULA_", "FORMULA_x", "FORMULA_²", "FORMULA_7", "formula_0"])
 def test_a_label_that_only_looks_like_a_placeholder_is_a_concept(label):
     amr = AmrGraph(("and", "FORMULA_0", label), ("a", "f", "g"), ((0, ":op1", 1), (0, ":op2", 2)))
     assert layout_of(amr, 1).placeholders == [1]
+    in_tree = decode_penman("(a / and :op1 (f / FORMULA_0 :slt (t / FORMULA_1)) :op2 (g / FORMULA_1))")
+    assert layout_of(in_tree, 2).placeholders == [1, 3]
 
 
 def test_a_placeholder_without_a_node_is_named():
@@ -129,19 +122,6 @@ def test_nodes_out_of_writing_order_are_refused_and_arranged_ones_accepted():
     with pytest.raises(GraphError, match="arranged"):
         layout_of(amr, 0, "1")
     assert layout_of(amr.arranged(), 0).sentences == [[0, 1, 2]]
-
-
-def test_a_label_inside_a_tree_is_never_a_placeholder():
-    amr = decode_penman("(a / and :op1 (f / FORMULA_0 :slt (t / FORMULA_1)) :op2 (g / FORMULA_1))")
-    assert layout_of(amr, 2).placeholders == [1, 3]
-
-
-def is_refused(act):
-    try:
-        act()
-    except AmrError:
-        return True
-    return False
 
 
 @given(
@@ -157,7 +137,13 @@ def test_a_graph_is_refused_by_its_check_exactly_where_it_cannot_be_written(vari
     edges = tuple(edge for edge in edges if ("r", *variables)[edge[0]])  # none from a constant
     amr = AmrGraph(("w", "x", "y", "z"), ("r", *variables), edges, tuple(metadata))
     graph = MathAMRGraph(replace(amr, mentions=tuple(i for i in sorted(mentions) if i < len(edges))))
-    assert is_refused(graph.check) == is_refused(graph.to_penman)
+    refused = []
+    for write in (graph.check, graph.to_penman):
+        with contextlib.suppress(AmrError):
+            write()
+            continue
+        refused.append(write)
+    assert len(refused) in (0, 2)
 
 
 def test_a_graph_prints_penman_that_reads_back_and_draws_itself_in_a_notebook():

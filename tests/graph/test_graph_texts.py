@@ -37,6 +37,9 @@ def test_the_texts_are_title_and_body_with_formulas_as_latex():
     assert graph.latex == ("x^2 = 2", "x = 1")
     assert graph.sentence_texts == ("An equation", "Solve FORMULA_0.", "I tried FORMULA_1.")
     assert segments_of(graph).texts == ("An equation", "Solve $x^2 = 2$.", "I tried $x = 1$.")
+    empty = GraphBuilder().build({"1": post_from_text("")})[0]
+    assert segments_of(empty).texts == ("",)
+    assert MathAMRGraph.from_penman(empty.to_penman()) == empty
 
 
 @pytest.mark.parametrize(
@@ -59,6 +62,13 @@ def test_each_sentence_has_its_own_text_when_the_parser_splits_or_loses_some(ans
     assert graph.n_sentences == len(expected)
 
 
+def test_a_sentence_rooted_in_another_one_or_without_a_text_from_the_parser_gets_no_other_sentence_s_text():
+    graph = build("A $x$. $x$. C.", "(a / a :ARG1 (f / FORMULA_0) :ARG2 (g / FORMULA_1))", "(g / FORMULA_1)", "(c / c)")
+    assert list(graph.sentence_texts) == ["A FORMULA_0.", "C."]
+    amr = decode_penman("(m / multi-sentence :snt1 (a / one) :snt2 (b / two))")
+    assert sentence_texts(amr, (), "One. Two.") == ("One. Two.", "One. Two.")
+
+
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
@@ -69,16 +79,6 @@ def test_each_sentence_has_its_own_text_when_the_parser_splits_or_loses_some(ans
 )
 def test_a_passage_gives_its_sentences_in_order_or_where_the_numbers_differ_all_of_itself(answer, expected):
     assert list(build("One. Two.", answer, unit="passage").sentence_texts) == expected
-
-
-def test_a_sentence_rooted_in_another_sentence_does_not_change_the_others_texts():
-    graph = build("A $x$. $x$. C.", "(a / a :ARG1 (f / FORMULA_0) :ARG2 (g / FORMULA_1))", "(g / FORMULA_1)", "(c / c)")
-    assert list(graph.sentence_texts) == ["A FORMULA_0.", "C."]
-
-
-def test_without_texts_from_the_parser_each_sentence_gets_the_whole_text():
-    amr = decode_penman("(m / multi-sentence :snt1 (a / one) :snt2 (b / two))")
-    assert sentence_texts(amr, (), "One. Two.") == ("One. Two.", "One. Two.")
 
 
 def test_texts_come_back_from_penman_whatever_characters_they_have():
@@ -96,12 +96,6 @@ def test_a_record_without_texts_is_read_and_refused_only_where_texts_are_needed(
         with pytest.raises(GraphError, match=what) as caught:
             segments_of(record)
         assert "GraphBuilder" in str(pickle.loads(pickle.dumps(caught.value)))
-
-
-def test_an_empty_post_has_empty_texts():
-    graph = GraphBuilder().build({"1": post_from_text("")})[0]
-    assert segments_of(graph).texts == ("",)
-    assert MathAMRGraph.from_penman(graph.to_penman()) == graph
 
 
 @pytest.mark.parametrize("line", ["post_text 7", 'sentence_texts "x"', "formula_latex [1]", "post_text {"])

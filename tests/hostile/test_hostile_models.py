@@ -15,8 +15,7 @@ from odd_json import changed_objects
 
 from mathamr_systems import InOut
 from pyterrier_mathamr._common.errors import MathAMRError
-from pyterrier_mathamr.graph import Vocabulary
-from pyterrier_mathamr.graph.errors import GraphError
+from pyterrier_mathamr.graph import GraphError, Vocabulary
 from pyterrier_mathamr.graph.tensors import SPECIAL_NODES, SPECIAL_ROLES
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, ModelFileError, TextEncoder, text_encoder
 from pyterrier_mathamr.model.errors import UnsafeModelError

@@ -3,8 +3,7 @@
     sentence
       │ syntax        tokens, with the network's tags, heads and relations
       │ conversion    the tree of a sentence, corrected, and the part of the graph under construction
-      │ concepts      a node for each content word, then modals, comparisons, coordinations around it
-      │ roles         an edge for each dependency
+      │ rules         a node for each content word, modals, comparisons, coordinations around it, edges
       ▼ parser        statement, question or command; `DependencyAmrParser`
     part of a graph
 

@@ -2,9 +2,9 @@
 
     Prove that FORMULA_0 can not be equal to 2 .        (p / prove-01 :mode imperative
       repairs    errors of the tree                         :ARG0 (y / you)
-      concepts   prove, FORMULA_0, equal, 2                 :ARG1 (q / possible-01 :polarity -
+      nodes      prove, FORMULA_0, equal, 2                 :ARG1 (q / possible-01 :polarity -
       wrappers   can -> possible-01                            :ARG1 (e / equal-01 :ARG1 (f0 / FORMULA_0) :ARG2 2)))
-      roles      the edges, by relation
+      edges      by relation
 
 A token has an inner node, to which its dependents are attached, and an outer node, which is attached to its head: the
 modal, comparison or coordination around it. Function words have neither; their dependents are attached to their head.

@@ -1,6 +1,6 @@
 """`DependencyAmrParser`, the embedded parser: deterministic, no downloads, a few hundred posts a second per core.
 
-sentence -> tokens -> tags and dependency tree (`syntax`) -> nodes, wrappers, edges (`concepts`, `roles`) -> part
+sentence -> tokens -> tags and dependency tree (`syntax`) -> nodes, wrappers, edges (`rules`) -> part
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr.amr.parsing import ParsedPart, PartParser
 
-from .concepts import make_nodes, make_wrappers
 from .conversion import Conversion, repair
 from .lexicon import QUESTION_WORDS
-from .roles import attach, share_subject
+from .rules import attach, make_nodes, make_wrappers, share_subject
 from .syntax import MAX_TOKENS, Syntax, SyntaxNet, bundled_net, tokenize
 
 _AUXILIARY_STARTS = frozenset({"M", "V"})

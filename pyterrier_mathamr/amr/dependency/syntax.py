@@ -32,6 +32,8 @@ import numpy.typing as npt
 from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr._common.running.resources import one_blas_thread
 
+from .lexicon import TABLES
+
 _TOKEN = re.compile(
     r"FORMULA_\d+|if\s+and\s+only\s+if\b|https?://\S+|www\.\S+"
     r"|(?:[A-Za-z]\.){2,}|\d+(?:[.,]\d+)*|n['’]t\b|['’](?:s|re|ve|ll|d|m)\b"
@@ -91,69 +93,16 @@ def feature_ids(
     return rows
 
 
-_ADJECTIVES = (
-    "continuous finite linear rational random algebraic irreducible dimensional symmetric injective arbitrary "
-    "euclidean irrational differentiable elementary distinct quadratic geometric convergent divergent invertible "
-    "maximal minimal binary abelian compact commutative cyclic integrable disjoint analytic isomorphic "
-    "consecutive rigorous projective topological transitive discrete surjective bijective conditional uncountable "
-    "countable convex dense reflexive exponential trigonometric holomorphic hermitian orthogonal diagonal "
-    "infinite infinitesimal differential nonzero nonnegative measurable definite indefinite improper affine "
-    "discontinuous coprime prime composite divisible asymptotic harmonic additive multiplicative numerical "
-    "singular triangular undefined precise explicit propositional combinatorial inductive decimal logarithmic "
-    "polynomial positive negative partial even odd homogeneous normal"
-)
-_NOUNS = (
-    "theorem integral sequence equation matrix integer formula vector inequality induction algebra axiom lemma "
-    "interval inverse subset algorithm calculus topology contradiction arithmetic convergence variable notation "
-    "proof continuity multiplication integration axis geometry graph equivalence coefficient triangle "
-    "substitution digit cardinality norm determinant cohomology dimension assumption bijection denominator gcd "
-    "fraction approximation summation quotient ideal radius divisor isomorphism hypothesis intuition ratio "
-    "coordinate module intersection exponent ellipse transformation manifold proposition mathematician rectangle "
-    "homomorphism subspace residue contour segment symmetry implication subgroup factorization logarithm "
-    "numerator eigenvalue morphism identity closure counterexample corollary integrand derivative limit sum "
-    "series root polynomial group ring field space kernel basis summand permutation sine cosine tangent angle "
-    "polygon circle diagram functor category tensor manifold sheaf scheme"
-)
-_PLURALS = (
-    "integers equations polynomials axioms primes matrices variables roots proofs subsets sequences vectors "
-    "digits integrals sums theorems rings ideals formulas coefficients divisors coordinates fractions squares "
-    "vertices intervals zeros reals rationals ordinals eigenvalues symbols exponents entries expressions modules "
-    "inequalities triangles constants identities groups fields spaces functions series permutations summands "
-    "angles circles polyhedra tetrahedra polytopes eigenvectors extrema suprema infima"
-)
-_TRANSITIVE = (
-    "compute:computes:computed:computing calculate:calculates:calculated:calculating "
-    "multiply:multiplies:multiplied:multiplying divide:divides:divided:dividing "
-    "simplify:simplifies:simplified:simplifying derive:derives:derived:deriving deduce:deduces:deduced:deducing "
-    "integrate:integrates:integrated:integrating differentiate:differentiates:differentiated:differentiating "
-    "substitute:substitutes:substituted:substituting rewrite:rewrites:rewritten:rewriting "
-    "construct:constructs:constructed:constructing denote:denotes:denoted:denoting "
-    "satisfy:satisfies:satisfied:satisfying map:maps:mapped:mapping evaluate:evaluates:evaluated:evaluating "
-    "factor:factors:factored:factoring solve:solves:solved:solving define:defines:defined:defining "
-    "yield:yields:yielded:yielding equal:equals:equaled:equaling generalize:generalizes:generalized:generalizing "
-    "square:squares:squared:squaring bound:bounds:bounded:bounding minimize:minimizes:minimized:minimizing "
-    "maximize:maximizes:maximized:maximizing invert:inverts:inverted:inverting "
-    "enumerate:enumerates:enumerated:enumerating apply:applies:applied:applying "
-    "subtract:subtracts:subtracted:subtracting expand:expands:expanded:expanding "
-    "parametrize:parametrizes:parametrized:parametrizing"
-)
-_CLAUSAL = "prove:proves:proved:proving imply:implies:implied:implying"
-_INTRANSITIVE = (
-    "converge:converges:converged:converging diverge:diverges:diverged:diverging "
-    "vanish:vanishes:vanished:vanishing correspond:corresponds:corresponded:corresponding "
-    "commute:commutes:commuted:commuting intersect:intersects:intersected:intersecting "
-    "coincide:coincides:coincided:coinciding occur:occurs:occurred:occurring"
-)
 _VERBS = (
-    (_TRANSITIVE, "use uses used using"),
-    (_CLAUSAL, "show shows shown showing"),
-    (_INTRANSITIVE, "go goes went going"),
+    (TABLES["STAND_IN_TRANSITIVE"], "use uses used using"),
+    ("prove:proves:proved:proving imply:implies:implied:implying", "show shows shown showing"),
+    (TABLES["STAND_IN_INTRANSITIVE"], "go goes went going"),
 )
 
 STAND_INS: dict[str, str] = {
-    **dict.fromkeys(_PLURALS.split(), "questions"),
-    **dict.fromkeys(_NOUNS.split(), "question"),
-    **dict.fromkeys(_ADJECTIVES.split(), "large"),
+    **dict.fromkeys(TABLES["STAND_IN_PLURALS"].split(), "questions"),
+    **dict.fromkeys(TABLES["STAND_IN_NOUNS"].split(), "question"),
+    **dict.fromkeys(TABLES["STAND_IN_ADJECTIVES"].split(), "large"),
     **{
         form: stand_in
         for verbs, stand_ins in _VERBS
@@ -235,11 +184,11 @@ class SyntaxNet:
         self._root = arrays["root"].astype(np.float32)
         self._root_label = arrays["root_label"] * np.float32(127)
         reach = len(arrays["distance"]) // 2
-        places = np.arange(MAX_TOKENS)
-        gap = np.clip(places[None, :] - places[:, None], -reach, reach) + reach
+        positions = np.arange(MAX_TOKENS)
+        gap = np.clip(positions[None, :] - positions[:, None], -reach, reach) + reach
         self._distance = np.zeros((MAX_TOKENS, MAX_TOKENS + 1), np.float32)  # [dependent, head], head 0 is the root
         self._distance[:, 1:] = arrays["distance"][gap]
-        self._distance[places, places + 1] = -1e9  # no token is its own head
+        self._distance[positions, positions + 1] = -1e9  # no token is its own head
 
     def analyze(self, sentences: Sequence[list[str]]) -> list[Syntax]:
         with one_blas_thread():
@@ -248,21 +197,21 @@ class SyntaxNet:
 
     def _analyze(self, sentences: Sequence[list[str]]) -> Iterator[Syntax]:
         starts = np.cumsum([0, *map(len, sentences)])
-        places = starts.tolist()
+        bounds = starts.tolist()
         hidden = self._hidden(sentences, starts)
         tags = self._layers["tag"](hidden, None).argmax(axis=1).tolist()
         dependents = self._layers["dependent"](hidden, -127)
         heads = self._layers["head"](hidden, -127)
         roots = dependents @ self._root
         trees: list[list[int]] = []
-        for start, end in pairwise(places):
+        for start, end in pairwise(bounds):
             n = end - start
             scores = self._distance[:n, : n + 1].copy()
             scores[:, 0] += roots[start:end]
             scores[:, 1:] += dependents[start:end] @ heads[start:end].T
             trees.append(tree_heads(scores))
-        relations = self._relations(hidden, trees, places)
-        for sentence, tree, start in zip(sentences, trees, places, strict=False):
+        relations = self._relations(hidden, trees, bounds)
+        for sentence, tree, start in zip(sentences, trees, bounds, strict=False):
             end = start + len(sentence)
             yield Syntax(
                 sentence,
@@ -281,16 +230,16 @@ class SyntaxNet:
         np.take(words, row, axis=0, out=state[:-1])
         lengths = np.diff(starts)
         first, last = np.repeat(starts[:-1], lengths), np.repeat(starts[1:] - 1, lengths)
-        places = np.arange(count)
+        positions = np.arange(count)
         for i, dilation in enumerate(self._dilations):
-            left = np.where(places - dilation >= first, places - dilation, count)
-            right = np.where(places + dilation <= last, places + dilation, count)
+            left = np.where(positions - dilation >= first, positions - dilation, count)
+            right = np.where(positions + dilation <= last, positions + dilation, count)
             wide = self._layers[f"wide{i}"]
             if i == 0:
-                before, own, after = words @ wide.weight.reshape(3, width, -1)
+                before, center, after = words @ wide.weight.reshape(3, width, -1)
                 row = np.append(row, len(rows))
                 value = before[row[left]]
-                value += own[row[:-1]]
+                value += center[row[:-1]]
                 value += after[row[right]]
             else:
                 value = np.concatenate([state[left], state[:-1], state[right]], axis=1) @ wide.weight

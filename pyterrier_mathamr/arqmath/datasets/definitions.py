@@ -484,8 +484,8 @@ def _datasets() -> Iterator[tuple[str, ir_datasets.Dataset]]:
     """Define each dataset: its id and its parts."""
 
     def dataset(name: str, kind: DocumentKind, about: str, *parts: Any) -> tuple[str, ir_datasets.Dataset]:
-        made = ir_datasets.Dataset(ARQMathDocs(name, kind), Documentation(about), *parts)
-        return name, ir_datasets.Dataset(MetadataComponent(name, made, PublishedMetadata(kind)), made)
+        plain = ir_datasets.Dataset(ARQMathDocs(name, kind), Documentation(about), *parts)
+        return name, ir_datasets.Dataset(MetadataComponent(name, plain, PublishedMetadata(kind)), plain)
 
     def task(
         year: str, number: Task, kind: DocumentKind, about: str, judged: Judged = "formula"
@@ -513,13 +513,6 @@ _DATASETS: Mapping[str, ir_datasets.Dataset] = dict(_datasets())
 DATASETS: tuple[str, ...] = tuple(_DATASETS)
 """The ids of all datasets."""
 
-
-def register() -> None:
-    """Register ``arqmath/…`` with ir_datasets; idempotent, without reading or downloading anything."""
-    known = set(ir_datasets.registry)
-    for name, dataset in _DATASETS.items():
-        if name not in known:
-            ir_datasets.registry.register(name, dataset)
-
-
-register()
+for _name, _dataset in _DATASETS.items():
+    if _name not in ir_datasets.registry:
+        ir_datasets.registry.register(_name, _dataset)

@@ -22,20 +22,13 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def assert_holds(sentences):
+def check(sentences):
     answers = PARSER.parse_sentences(sentences)
-    assert len(answers) == len(sentences)
     for sentence, answer in zip(sentences, answers, strict=True):
         graph = decode_penman(answer)  # decodes, hence connected: Penman reaches each node from the root
         labels = [label for label in graph.labels if label.startswith("FORMULA_")]
         assert sorted(labels) == sorted({f"FORMULA_{n}" for n in PLACEHOLDER.findall(sentence)})
         assert encode_penman(graph) == answer
-    return answers
-
-
-def test_hostile_sentences_are_parsed_too():
-    assert_holds(HOSTILE)
-    assert PARSER.parse_sentences([]) == []
 
 
 WORDS = (
@@ -44,10 +37,15 @@ WORDS = (
 )
 
 
-@given(st.lists(st.sampled_from(WORDS.split()), max_size=14))
-@settings(deadline=None, max_examples=150)
-def test_any_words_in_any_order_are_parsed(words):
-    assert_holds([" ".join(words)])
+def test_hostile_sentences_are_parsed_too():
+    check(HOSTILE)
+    assert PARSER.parse_sentences([]) == []
+
+
+@given(st.lists(st.lists(st.sampled_from(WORDS.split()), max_size=14).map(" ".join), min_size=1, max_size=9))
+@settings(max_examples=30)
+def test_any_words_in_any_order_are_parsed(sentences):
+    check(sentences)
 
 
 @pytest.fixture(scope="module")
@@ -57,34 +55,36 @@ def posts(shared_data):
 
 
 def test_every_real_post_keeps_each_formula_once_and_is_read_back(posts):
-    some = posts[::4]  # benchmarks/parsing.py reads all of them
+    some = posts[::16]  # benchmarks/parsing.py reads all of them
     graphs = PARSER.parse_posts(some)
-    assert len(graphs) == 1_541
+    assert len(graphs) == 386
     for post, graph in zip(some, graphs, strict=True):
         labels = [label for label in graph.labels if label.startswith("FORMULA_")]
         assert sorted(labels) == sorted(f"FORMULA_{i}" for i in range(len(post.formulas)))
-    for graph in graphs:
         assert decode_penman(encode_penman(graph)) == graph
     assert not any(role == ":math" for graph in graphs for _, role, _ in graph.edges)  # none is lost and repaired
 
 
 def test_the_bytes_are_the_same_twice_and_for_any_batch(posts):
-    some = posts[::120]
+    some = posts[::250]
     whole = PARSER.parse_posts(some)
     assert DependencyAmrParser().parse_posts(some) == whole
     assert [PARSER.parse_post(post) for post in some] == whole
     assert PARSER.parse_posts(some[::-1]) == whole[::-1]
+    sentences = [tokenize(text) for text in ("We prove it .", "FORMULA_0 is a group", "a " * MAX_TOKENS, "x")]
+    net = bundled_net()
+    assert net.analyze(sentences) == [net.analyze([sentence])[0] for sentence in sentences]
 
 
 def test_a_very_long_sentence_is_parsed_in_pieces():
-    graph = PARSER.parse_post(post_from_text("we know $x$ is big and that is it, " * 2_000))
-    assert sum(label.startswith("FORMULA_") for label in graph.labels) == 2_000
+    graph = PARSER.parse_post(post_from_text("we know $x$ is big and that is it, " * 500))
+    assert sum(label.startswith("FORMULA_") for label in graph.labels) == 500
     assert graph.labels[0] == "multi-sentence"
 
 
 def test_heads_are_a_tree_with_one_root_whatever_the_scores():
     rng = np.random.default_rng(0)
-    for n in [1, 2, 3, 5, 17] * 30:
+    for n in [1, 2, 3, 5, 17] * 15:
         scores = rng.integers(-5, 5, (n, n + 1)).astype(np.float32)
         scores[np.arange(n), np.arange(n) + 1] = -1e9
         heads = tree_heads(scores)
@@ -94,17 +94,6 @@ def test_heads_are_a_tree_with_one_root_whatever_the_scores():
                 token = heads[token] if token >= 0 else token
             assert token == -1
     assert tree_heads(np.array([[5, -9, 1], [1, 5, -9]], np.float32)) == [-1, 0]
-
-
-def test_an_analysis_does_not_depend_on_what_is_analyzed_with_it():
-    sentences = [tokenize(text) for text in ("We prove it .", "FORMULA_0 is a group", "a " * MAX_TOKENS, "x")]
-    net = bundled_net()
-    assert net.analyze(sentences) == [net.analyze([sentence])[0] for sentence in sentences]
-
-
-def test_tokens_match_the_treebank():
-    sentence = "FORMULA_0-module doesn't, e.g. John's 3.5 cannot (x)"
-    assert " ".join(tokenize(sentence)) == "FORMULA_0 - module does n't , e.g. John 's 3.5 can not ( x )"
 
 
 @pytest.mark.parametrize(
@@ -118,6 +107,8 @@ def test_lemmas_are_right_also_for_mathematics(word, tag, expected):
     assert lemma(word, tag, {}) == expected
 
 
-def test_rules_do_not_change_words_that_only_look_inflected():
+def test_tokens_match_the_treebank_and_words_that_only_look_inflected_stay():
+    sentence = "FORMULA_0-module doesn't, e.g. John's 3.5 cannot (x)"
+    assert " ".join(tokenize(sentence)) == "FORMULA_0 - module does n't , e.g. John 's 3.5 can not ( x )"
     words = [("class", "NNS"), ("locus", "NN"), ("red", "VBD"), ("ring", "VBG")]
     assert [by_rule(word, tag) for word, tag in words] == ["class", "locus", "red", "ring"]

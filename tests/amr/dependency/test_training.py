@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from pyterrier_mathamr.amr.dependency.syntax import SyntaxNet, bundled_net, tokenize
 
 TOOLS = Path(__file__).resolve().parents[3] / "tools" / "syntax"
@@ -27,11 +29,12 @@ def trained(folder: Path) -> dict[str, bytes]:
     treebank.mkdir(parents=True)
     for part in ("train", "dev", "test"):
         (treebank / f"en_ewt-ud-{part}.conllu.gz").write_bytes(gzip.compress(f"{SENTENCE}\n{SENTENCE}\n".encode()))
-    command = [sys.executable, str(TOOLS / "train.py"), str(treebank), str(output), "--epochs", "2", "--drawn", "0"]
+    command = [sys.executable, str(TOOLS / "train.py"), str(treebank), str(output), "--epochs", "1", "--drawn", "0"]
     subprocess.run(command, check=True, capture_output=True)
     return {path.name: path.read_bytes() for path in output.iterdir()}
 
 
+@pytest.mark.slow
 def test_one_seed_gives_the_same_bytes_and_weights_that_the_package_reads(tmp_path: Path) -> None:
     once = trained(tmp_path / "one")
     assert sorted(once) == ["syntax.json.gz", "syntax.npz"]
@@ -45,7 +48,7 @@ def test_one_seed_gives_the_same_bytes_and_weights_that_the_package_reads(tmp_pa
 
 def test_the_grammar_draws_trees_with_one_root_in_words_that_the_package_cuts_alike() -> None:
     net = bundled_net()
-    for tree in Grammar().sentences(2_000, random.Random(0)):
+    for tree in Grammar().sentences(500, random.Random(0)):
         assert tree.heads.count(-1) == 1
         for token in range(len(tree.heads)):
             for _ in tree.heads:

@@ -11,14 +11,7 @@ import pytest
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.arqmath import ARQMathError, MissingFileError, register_arqmath
-from pyterrier_mathamr.arqmath.datasets.definitions import (
-    DATASETS,
-    ARQMathDoc,
-    ARQMathFormula,
-    Task1Query,
-    Task2Query,
-    register,
-)
+from pyterrier_mathamr.arqmath.datasets.definitions import DATASETS, ARQMathDoc, ARQMathFormula, Task1Query, Task2Query
 
 ANSWER = '<p>Since <span class="math-container" id="2">3-2=1</span> is positive.</p>'
 BODY = '<p>Is <span class="math-container" id="q_2">$a<b$</span> &amp; true?</p>'
@@ -30,40 +23,35 @@ def registered(release: Path) -> Path:
     return release
 
 
-def test_all_years_and_tasks_are_known_and_a_second_registration_changes_nothing() -> None:
-    first = {name: ir_datasets.load(name) for name in DATASETS}
-    register()
+def test_all_years_and_tasks_are_known() -> None:
     asked_for = {f"arqmath/{year}/task{task}" for year in (2020, 2021, 2022) for task in (1, 2)}
     asked_for |= {"arqmath", "arqmath/questions", "arqmath/answers", "arqmath/formulas", "arqmath/2022/task3"}
     assert asked_for <= set(DATASETS)
-    assert {name: ir_datasets.load(name) for name in DATASETS} == first
 
 
 def test_the_documents_of_task_1_are_the_answers(registered: Path) -> None:
     docs = list(ir_datasets.load("arqmath/2022/task1").docs_iter())
     assert [doc.doc_id for doc in docs] == ["11", "12", "14"]
-    assert docs[1] == ARQMathDoc(
-        doc_id="12",
-        kind="answer",
-        parent_id="10",
-        title="",
-        body=ANSWER,
-        text="Since $3-2=1$ is positive.",
-        tags="",
-        accepted_answer_id="",
-        score=None,
-        date=None,
-    )
+    text = "Since $3-2=1$ is positive."
+    assert docs[1] == ARQMathDoc("12", "answer", "10", "", ANSWER, text, "", "", score=None, date=None)
     assert docs[1].default_text() == docs[1].text
+    frame = pd.DataFrame({"qid": ["1", "1"], "docno": ["14", "12"]})
+    dataset = pt.get_dataset("irds:arqmath/2022/task1")
+    assert pt.text.get_text(dataset, "text")(frame).text.tolist() == ["Answer.", "Since $3-2=1$ is positive."]
+    assert dataset.text_loader(["body", "parent_id"])(frame).parent_id.tolist() == ["13", "10"]
 
 
-def test_the_documents_of_task_2_are_all_posts(registered: Path) -> None:
+def test_the_documents_of_task_2_are_all_posts_looked_up_by_id_and_sliced(registered: Path) -> None:
     dataset = ir_datasets.load("arqmath/2022/task2")
-    docs = list(dataset.docs_iter())
-    assert [doc.doc_id for doc in docs] == ["10", "11", "12", "13", "14"]
+    docs, store = list(dataset.docs_iter()), dataset.docs_store()
     assert docs[0].text == "Why is $2<3$?\nI do not see it."
     assert (docs[0].tags, docs[0].score, docs[0].accepted_answer_id) == ("inequality order-theory", 7, "12")
     assert (dataset.docs_count(), ir_datasets.load("arqmath/2022/task1").docs_count()) == (5, 3)
+    assert not store.built()
+    assert store.get("12").body == ANSWER
+    assert {doc.doc_id for doc in store.get_many_iter(["10", "14", "nope"])} == {"10", "14"}
+    assert [doc.doc_id for doc in dataset.docs_iter()[1:3]] == ["11", "12"]
+    assert docs == [store.get(str(i)) for i in range(10, 15)]
 
 
 def test_queries_have_html_with_ids_and_plain_text(registered: Path) -> None:
@@ -72,29 +60,21 @@ def test_queries_have_html_with_ids_and_plain_text(registered: Path) -> None:
     assert first == Task1Query("A.301", title, BODY, "linear-algebra norm", "Norms of $A$\nIs $a<b$ & true?")
     assert first.default_text() == first.text
     assert second.text == "Second\nNo formula here."
-
-
-def test_queries_of_task_2_have_the_formula_and_the_topic_of_task_1(registered: Path) -> None:
     query = next(ir_datasets.load("arqmath/2022/task2").queries_iter())
     assert isinstance(query, Task2Query)
     assert (query.query_id, query.topic_id, query.formula_id, query.latex) == ("B.301", "A.301", "q_2", "a<b")
     assert query.default_text() == "a<b"
 
 
-def test_judgments_by_visual_id_are_given_with_a_warning_if_there_are_no_others(registered: Path) -> None:
+def test_judgments_by_visual_id_are_a_separate_dataset_and_given_with_a_warning_if_there_are_no_others(
+    registered: Path,
+) -> None:
     with pytest.warns(MathAMRWarning, match="visual ids"):
         (qrel,) = ir_datasets.load("arqmath/2022/task2").qrels_iter()
     assert (qrel.query_id, qrel.doc_id, qrel.relevance) == ("B.301", "77", 2)
-
-
-def test_documents_are_looked_up_by_id_and_sliced(registered: Path) -> None:
-    dataset = ir_datasets.load("arqmath/2022/task2")
-    store = dataset.docs_store()
-    assert not store.built()
-    assert store.get("12").body == ANSWER
-    assert {doc.doc_id for doc in store.get_many_iter(["10", "14", "nope"])} == {"10", "14"}
-    assert [doc.doc_id for doc in dataset.docs_iter()[1:3]] == ["11", "12"]
-    assert list(dataset.docs_iter()) == [store.get(str(i)) for i in range(10, 15)]
+    dataset = ir_datasets.load("arqmath/2022/task2/visual")
+    assert [(qrel.doc_id, qrel.relevance) for qrel in dataset.qrels_iter()] == [("77", 2)]
+    assert next(dataset.queries_iter()).formula_id == "q_2"
 
 
 def test_a_changed_dump_gets_a_new_store(registered: Path) -> None:
@@ -123,14 +103,7 @@ def test_pyterrier_gives_topics_judgments_and_corpus(registered: Path) -> None:
     assert [doc["docno"] for doc in corpus] == ["11", "12", "14"]
 
 
-def test_pyterrier_loads_texts_by_docno(registered: Path) -> None:
-    dataset = pt.get_dataset("irds:arqmath/2022/task1")
-    frame = pd.DataFrame({"qid": ["1", "1"], "docno": ["14", "12"]})
-    assert pt.text.get_text(dataset, "text")(frame).text.tolist() == ["Answer.", "Since $3-2=1$ is positive."]
-    assert dataset.text_loader(["body", "parent_id"])(frame).parent_id.tolist() == ["13", "10"]
-
-
-def test_the_environment_names_a_copy_and_a_call_goes_before_it(
+def test_a_call_goes_before_the_environment_and_that_before_the_home_of_ir_datasets(
     release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = tmp_path / "other"
@@ -141,27 +114,23 @@ def test_the_environment_names_a_copy_and_a_call_goes_before_it(
     assert [doc.doc_id for doc in dataset.docs_iter()] == ["99"]
     register_arqmath(release)
     assert len(list(dataset.docs_iter())) == 3
-    register_arqmath(other)
-    assert [doc.doc_id for doc in dataset.docs_iter()] == ["99"]
-
-
-def test_a_copy_in_the_home_of_ir_datasets_is_found(release: Path, tmp_path: Path) -> None:
-    (tmp_path / "irds").mkdir(exist_ok=True)
-    (tmp_path / "irds/arqmath").symlink_to(release)
-    assert ir_datasets.load("arqmath/2022/task1").docs_count() == 3
-
-
-@pytest.mark.parametrize("what", ["docs_iter", "queries_iter", "qrels_iter", "docs_count", "docs_store"])
-def test_without_a_copy_the_error_names_the_download_and_its_place(what: str) -> None:
-    dataset = ir_datasets.load("arqmath/2021/task1")
-    with pytest.raises(ARQMathError, match=r"Posts.*https://www\.cs\.rit\.edu.*ARQMATH_HOME.*register_arqmath"):
-        list(getattr(dataset, what)())
-
-
-def test_a_folder_that_is_not_there_leaves_the_known_copy(registered: Path, tmp_path: Path) -> None:
     with pytest.raises(ARQMathError, match="not a folder"):
         register_arqmath(tmp_path / "nowhere")
-    assert ir_datasets.load("arqmath/2022/task1").docs_count() == 3
+    assert len(list(dataset.docs_iter())) == 3
+    register_arqmath(other)
+    assert [doc.doc_id for doc in dataset.docs_iter()] == ["99"]
+    monkeypatch.setattr("pyterrier_mathamr.arqmath.collection._named", [])
+    monkeypatch.delenv("ARQMATH_HOME")
+    (tmp_path / "irds").mkdir(exist_ok=True)
+    (tmp_path / "irds/arqmath").symlink_to(release)
+    assert dataset.docs_count() == 3
+
+
+def test_without_a_copy_the_error_names_the_download_and_its_place() -> None:
+    dataset = ir_datasets.load("arqmath/2021/task1")
+    for what in ("docs_iter", "queries_iter", "qrels_iter", "docs_count", "docs_store"):
+        with pytest.raises(ARQMathError, match=r"Posts.*https://www\.cs\.rit\.edu.*ARQMATH_HOME.*register_arqmath"):
+            list(getattr(dataset, what)())
 
 
 def test_the_sample_that_comes_with_the_package_needs_no_copy() -> None:
@@ -187,6 +156,12 @@ def test_all_posts_the_questions_and_the_answers_are_separate_datasets(registere
         assert dataset.docs_count() == len(ids)
         assert [doc.doc_id for doc in dataset.docs_iter()[1:]] == ids[1:]
         assert (dataset.has_queries(), dataset.has_qrels(), dataset.docs_lang()) == (False, False, "en")
+    (registered / "links.tsv").write_text(
+        "question_id\trelated_question_id\ttype\trelated_title\n10\t13\tduplicate\t\n"
+    )
+    whole = ir_datasets.load("arqmath")
+    assert list(whole.pairs_iter()) == [("10", "12")]
+    assert list(whole.links_iter()) == [("10", "13", "duplicate", "")]
 
 
 def test_formulas_are_documents_with_post_and_visual_id_each_id_once(registered: Path) -> None:
@@ -199,13 +174,10 @@ def test_formulas_are_documents_with_post_and_visual_id_each_id_once(registered:
     assert dataset.docs_store().get("2").visual_id == "78"
     loaded = pt.get_dataset("irds:arqmath/formulas").text_loader(["latex", "post_id"])(pd.DataFrame({"docno": ["2"]}))
     assert loaded.to_dict("list") == {"docno": ["2"], "latex": ["3-2=1"], "post_id": ["12"]}
-
-
-def test_packed_formula_tables_are_an_error_that_explains_how_to_unpack_them(registered: Path) -> None:
     shutil.rmtree(registered / "Formulas/latex_representation_v3")
     (registered / "Formulas/latex_representation_v3.zip").write_text("")
     with pytest.raises(MissingFileError, match=r"Unpack .*v3\.zip: mathamr arqmath convert"):
-        list(ir_datasets.load("arqmath/formulas").docs_iter())
+        list(dataset.docs_iter())
 
 
 def test_task_3_has_the_questions_of_task_1_and_judgments_without_the_codes_5_and_6(registered: Path) -> None:
@@ -216,21 +188,6 @@ def test_task_3_has_the_questions_of_task_1_and_judgments_without_the_codes_5_an
     assert qrels[["qid", "docno", "label"]].to_numpy().tolist() == [["A.301", "d_1", 3], ["A.302", "d_4", 1]]
 
 
-def test_judgments_by_visual_id_are_a_separate_dataset(registered: Path) -> None:
-    dataset = ir_datasets.load("arqmath/2022/task2/visual")
-    assert [(qrel.doc_id, qrel.relevance) for qrel in dataset.qrels_iter()] == [("77", 2)]
-    assert next(dataset.queries_iter()).formula_id == "q_2"
-
-
-def test_training_pairs_and_links_come_with_the_posts(registered: Path) -> None:
-    (registered / "links.tsv").write_text(
-        "question_id\trelated_question_id\ttype\trelated_title\n10\t13\tduplicate\t\n"
-    )
-    dataset = ir_datasets.load("arqmath")
-    assert list(dataset.pairs_iter()) == [("10", "12")]
-    assert list(dataset.links_iter()) == [("10", "13", "duplicate", "")]
-
-
 def test_counts_are_of_the_local_copy_and_metadata_of_the_complete_release(registered: Path) -> None:
     dataset = ir_datasets.load("arqmath/2022/task1")
     assert (dataset.docs_count(), dataset.queries_count(), dataset.qrels_count()) == (3, 2, 2)
@@ -239,9 +196,9 @@ def test_counts_are_of_the_local_copy_and_metadata_of_the_complete_release(regis
     assert ir_datasets.load("arqmath/sample/task1").metadata() == {"docs": {}, "queries": {}, "qrels": {}}
 
 
-@pytest.mark.parametrize("name", DATASETS)
-def test_each_dataset_has_a_description_and_a_citation(name: str) -> None:
-    dataset = ir_datasets.load(name)
-    assert dataset.dataset_id() == name
-    assert dataset.documentation()["desc"]
-    assert dataset.citation().startswith("@inproceedings{Mansouri2022ARQMath3")
+def test_each_dataset_has_a_description_and_a_citation() -> None:
+    for name in DATASETS:
+        dataset = ir_datasets.load(name)
+        assert dataset.dataset_id() == name
+        assert dataset.documentation()["desc"]
+        assert dataset.citation().startswith("@inproceedings{Mansouri2022ARQMath3")

@@ -38,9 +38,11 @@ def test_output_has_six_columns_and_rank_1(tmp_path: Path) -> None:
             ["A.301", "1", "1.0", "my_run", "my_run", 'By "induction"'],
             ["A.302", "1", "1.0", "my_run", "my_run", "It\tdoes"],
         ]
+    write_answers(answers.assign(sources=["1859", None]), tmp_path / "run.tsv", name="mine")
+    assert read_answers(tmp_path / "run.tsv").sources.tolist() == ["1859", "mine"]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.dictionaries(
         st.sampled_from(["A.1", "A.2", "A.3"]),
@@ -84,33 +86,21 @@ def test_an_invalid_submission_is_refused_and_the_old_file_stays(
     assert len(read_answers(tmp_path / "run")) == 2
 
 
-def test_an_answer_without_sources_has_the_name_of_the_run(tmp_path: Path) -> None:
-    answers = pd.DataFrame({"qid": ["A.1", "A.2"], "qanswer": ["yes", "no"], "sources": ["1859", None]})
-    write_answers(answers, tmp_path / "run", name="mine")
-    assert read_answers(tmp_path / "run").sources.tolist() == ["1859", "mine"]
-
-
-def test_an_answer_beyond_the_limit_is_read_whole(tmp_path: Path) -> None:
-    (tmp_path / "run").write_text(f"A.1\t1\t1\trun\t-\t{'x' * 2000}\n")
-    with pytest.warns(BadRowWarning, match="R505"):
-        assert read_answers(tmp_path / "run").qanswer.str.len().tolist() == [2000]
-
-
 def test_lines_of_other_forms_and_scores_that_are_not_numbers_are_reported(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("A.1\t5\t1\t0.5\trun\n\nA.2\t1\tbest\trun\t-\tyes\nA.3\t1\t1\trun\t-\tno\n")
     with pytest.warns(BadRowWarning) as caught:
         assert read_answers(tmp_path / "run").qid.tolist() == ["A.3"]
     reports = [warning.message for warning in caught if isinstance(warning.message, BadRowWarning)]
     assert [(report.code, report.line) for report in reports] == [("R501", 1), ("R502", 3)]
+    (tmp_path / "run").write_text(f"A.1\t1\t1\trun\t-\t{'x' * 2000}\n")
+    with pytest.warns(BadRowWarning, match="R505"):
+        assert read_answers(tmp_path / "run").qanswer.str.len().tolist() == [2000]
 
 
-def test_a_quotation_mark_that_is_never_closed_is_named(tmp_path: Path) -> None:
+def test_an_open_quotation_mark_and_a_submission_read_as_a_ranking_are_errors(tmp_path: Path) -> None:
     (tmp_path / "run").write_text('A.1\t1\t1\trun\t-\t"open\nA.2\t1\t1\trun\t-\tyes\n')
     with pytest.raises(ARQMathError, match="never closed"):
         read_answers(tmp_path / "run")
-
-
-def test_a_reader_of_rankings_names_the_function_that_reads_answers(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("A.301\t1\t12.5\trun\t1859\tLet $x$ be positive.\n")
     with pytest.raises(ARQMathError, match="read_answers"):
         read_run(tmp_path / "run")

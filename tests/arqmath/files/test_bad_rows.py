@@ -26,17 +26,11 @@ from pyterrier_mathamr.arqmath.dump import read_links
 DATA = Path(__file__).parent / "data"
 
 
-def rows_of_run(path: Path) -> Iterator[Any]:
-    return read_run(path).itertuples(index=False)
+def rows_of(frame: Callable[[Path], Any], *columns: str) -> Callable[[Path], Iterator[Any]]:
+    return lambda path: frame(path)[[*columns]].itertuples(index=False)
 
 
-def rows_of_answers(path: Path) -> Iterator[Any]:
-    return read_answers(path)[["qid", "sources"]].itertuples(index=False)
-
-
-def rows_of_choices(path: Path) -> Iterator[Any]:
-    return read_manual_topics(path).itertuples(index=False)
-
+RUN, ANSWERS = rows_of(read_run, "qid", "docno"), rows_of(read_answers, "qid", "sources")
 
 # code: reader, the first or second column of what is read, the line that is reported
 CASES: dict[str, tuple[Callable[[Path], Iterator[Any]], list[str], int]] = {
@@ -52,18 +46,22 @@ CASES: dict[str, tuple[Callable[[Path], Iterator[Any]], list[str], int]] = {
     "T203": (read_topics, ["A.1", "A.3"], 6),
     "T204": (read_topics, ["A.1", "A.3"], 6),
     "T205": (read_topics, ["A.1", "A.3"], 6),
-    "T206": (rows_of_choices, ["A.1", "A.2", "A.3"], 2),  # the entry in the list; its topic is read without the choice
+    "T206": (
+        rows_of(read_manual_topics, "qid"),
+        ["A.1", "A.2", "A.3"],
+        2,
+    ),  # the entry; its topic is read
     "Q301": (read_qrels, ["5", "7"], 2),
     "Q302": (read_qrels, ["5", "7"], 2),
     "Q303": (read_qrels, ["5", "7"], 5),
     "Q304": (read_qrels, ["5", "7"], 2),
     "L401": (read_pairs, ["5", "7"], 3),
     "L402": (read_links, ["5", "7"], 4),
-    "R501": (rows_of_run, ["5", "7"], 2),
-    "R502": (rows_of_run, ["5", "7"], 2),
-    "R503": (rows_of_run, ["5", "7"], 3),
-    "R504": (rows_of_answers, ["5", "7"], 3),
-    "R505": (rows_of_answers, ["5", "7"], 2),
+    "R501": (RUN, ["5", "7"], 2),
+    "R502": (RUN, ["5", "7"], 2),
+    "R503": (RUN, ["5", "7"], 3),
+    "R504": (ANSWERS, ["5", "7"], 3),
+    "R505": (ANSWERS, ["5", "7"], 2),
 }
 
 
@@ -82,28 +80,21 @@ def test_a_bad_row_is_reported_with_file_and_line_and_the_others_are_read(code: 
     assert [(report.code, report.line) for report in reports] == [(code, CASES[code][2])]
     assert str(reports[0]).startswith(f"{next(DATA.glob(f'{code}.*'))}:{CASES[code][2]}: ")
     assert RULES[code] in str(reports[0])
+    again = pickle.loads(pickle.dumps(reports[0]))  # from a worker process
+    assert (str(again), again.line, again.code) == (str(reports[0]), reports[0].line, code)
+
+
+def test_what_can_be_read_of_a_bad_row_is_kept() -> None:
+    assert [post.score for post in read("P104")[0]] == [None, None, None], "no number is no score"
+    assert read("P105")[0][1].body == "ab�c", "control characters are dropped, foreign bytes replaced"
+    assert "2 lines with code 5, 1 lines with code 6" in str(read("Q303")[1][0]), "counted in one note"
+    assert [qrel.relevance for qrel in read("Q304")[0]] == [3, 1], "the first judgment is kept"
 
 
 def test_each_rule_has_a_fixture_and_each_fixture_a_rule() -> None:
     made_by_the_test_itself = {"P107"}  # 64 MiB
     assert {file.stem for file in DATA.iterdir()} == set(RULES) - made_by_the_test_itself
     assert set(CASES) == set(RULES) - made_by_the_test_itself
-
-
-def test_a_score_that_is_not_a_number_is_read_as_absent() -> None:
-    assert [post.score for post in read("P104")[0]] == [None, None, None]
-
-
-def test_control_characters_are_dropped_and_foreign_bytes_replaced() -> None:
-    assert read("P105")[0][1].body == "ab�c"
-
-
-def test_the_codes_5_and_6_are_counted_in_one_note() -> None:
-    assert "2 lines with code 5, 1 lines with code 6" in str(read("Q303")[1][0])
-
-
-def test_the_first_judgment_of_an_id_stands() -> None:
-    assert [qrel.relevance for qrel in read("Q304")[0]] == [3, 1]
 
 
 def test_a_row_beyond_the_limit_is_skipped_without_being_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,9 +115,3 @@ def test_only_the_first_twenty_bad_rows_are_reported_one_by_one(tmp_path: Path) 
         assert len(list(read_qrels(file))) == 1
     assert len(caught) == 21
     assert "30 more bad rows" in str(caught[-1].message)
-
-
-def test_a_report_survives_a_worker_process() -> None:
-    report = BadRowWarning(Path("Posts.xml"), 7, "P102", "row")
-    again = pickle.loads(pickle.dumps(report))
-    assert (str(again), again.line, again.code) == (str(report), 7, "P102")

@@ -8,52 +8,13 @@ import pytest
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection, ARQMathError, MissingFileError, Pair
 
-# As listed by the organizers' backup and by public download scripts.
-DRIVE = """
-Collection/Posts.V1.3.xml
-Collection/PostLinks.V1.3.xml
-Collection/Old versions/V1.2/Posts.V1.2.xml
-Formulas/latex_representation_v3/1.tsv
-Formulas/latex_representation_v3/2.tsv
-Formulas/latex_representation_v3/10.tsv
-Formulas/latex_representation_v2/1.tsv
-Formulas/slt_representation_v3/1.tsv
-Formulas/opt_representation_v3/1.tsv.gz
-Topics/Task1&3 Topics/ARQMath-1/Topics/Topics_V2.0.xml
-Topics/Task1&3 Topics/ARQMath-1/Formulas/Formula_topics_latex_V2.0.tsv
-Topics/Task1&3 Topics/ARQMath-1/Formulas/Formula_topics_slt_V2.0.tsv
-Topics/Task1&3 Topics/ARQMath-1/Formulas/Formula_topics_opt_V2.0.tsv
-Topics/Task1&3 Topics/ARQMath-2/Topics/Topics_Task1_2021_V1.1.xml
-Topics/Task1&3 Topics/ARQMath-2/Formulas/Topics_2021_Formulas_Latex_V1.1.tsv
-Topics/Task1&3 Topics/ARQMath-2/Formulas/Topics_2021_Formulas_OPT_V1.1.tsv
-Topics/Task1&3 Topics/ARQMath-2/Formulas/Topics_2021_Formulas_SLT_V1.1.tsv
-Topics/Task1&3 Topics/ARQMath-3/Topics/Topics_Task1_2022_V0.1.xml
-Topics/Task1&3 Topics/ARQMath-3/Formulas/Topics_Formulas_Latex.V0.1.tsv
-Topics/Task1&3 Topics/ARQMath-3/Formulas/Topics_Formulas_OPT.V0.1.tsv
-Topics/Task1&3 Topics/ARQMath-3/Formulas/Topics_Formulas_SLT.V0.1.tsv
-Topics/Task2 Topics/ARQMath-1/Topics/Topics_V1.1.xml
-Topics/Task2 Topics/ARQMath-2/Topics/Topics_Task2_2021_V1.1.xml
-Topics/Task2 Topics/ARQMath-3/Topics/Topics_Task2_2022_V0.1.xml
-Evaluation/ Scripts & Qrels/ARQMath-1/Task 1 /qrel_official_task1
-Evaluation/ Scripts & Qrels/ARQMath-1/Task2/qrel_task2_2020_visual_id.tsv
-Evaluation/ Scripts & Qrels/ARQMath-1/Task2/qrel_task2_official_2020_visual_id.tsv
-Evaluation/ Scripts & Qrels/ARQMath-1/Task2/qrel_with_formula_ids/qrel_task2.tsv
-Evaluation/ Scripts & Qrels/ARQMath-1/Task2/qrel_with_formula_ids/qrel_task2_all.tsv
-Evaluation/ Scripts & Qrels/ARQMath-2/Task1/Qrel Files/qrel_task1_2021_all.tsv
-Evaluation/ Scripts & Qrels/ARQMath-2/Task1/Qrel Files/qrel_task1_2021_test.tsv
-Evaluation/ Scripts & Qrels/ARQMath-2/Task2/Qrel Files/qrel_task2_2021_all.tsv
-Evaluation/ Scripts & Qrels/ARQMath-2/Task2/Qrel Files/qrel_task2_2021_test_official_evaluation.tsv
-Evaluation/ Scripts & Qrels/ARQMath-3/Task 1/Qrel Files/qrel_task1_2022_all.tsv
-Evaluation/ Scripts & Qrels/ARQMath-3/Task 1/Qrel Files/qrel_task1_2022_official.tsv
-Evaluation/ Scripts & Qrels/ARQMath-3/Task2/Qrel Files/qrel_task2_2022_all.tsv
-Evaluation/ Scripts & Qrels/ARQMath-3/Task2/Qrel Files/qrel_task2_2022_official.tsv
-Runs/ARQMath-3/Task 1/qrels.arqmath-2022-task1.txt
-"""
+# as listed by the organizers' backup and by public download scripts
+DRIVE = Path(__file__).with_name("drive.txt").read_text().splitlines()
 
 
 @pytest.fixture
 def drive(tmp_path: Path) -> ARQMathCollection:
-    for name in DRIVE.strip().splitlines():
+    for name in DRIVE:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
     return ARQMathCollection(tmp_path)
@@ -88,33 +49,15 @@ def test_the_judgments_of_the_official_topics_are_found(
     assert drive.qrels_file(year, task, judged=judged).name == name  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("year", [2021, 2022])
-def test_unpublished_judgments_by_formula_id_are_an_error(drive: ARQMathCollection, year: int) -> None:
-    with pytest.raises(MissingFileError, match=rf"judgments of {year}, task 2, by formula id.*formula_id\.tsv"):
-        drive.qrels(year, 2)
-
-
-@pytest.mark.parametrize(
-    ("year", "names"),
-    [
-        (2020, ["Formula_topics_latex_V2.0.tsv", "Formula_topics_slt_V2.0.tsv", "Formula_topics_opt_V2.0.tsv"]),
-        (
-            2021,
-            [
-                "Topics_2021_Formulas_Latex_V1.1.tsv",
-                "Topics_2021_Formulas_SLT_V1.1.tsv",
-                "Topics_2021_Formulas_OPT_V1.1.tsv",
-            ],
-        ),
-        (2022, [f"Topics_Formulas_{kind}.V0.1.tsv" for kind in ("Latex", "SLT", "OPT")]),
-    ],
-)
-def test_the_tables_of_the_topics_formulas_are_found(drive: ARQMathCollection, year: int, names: list[str]) -> None:
-    assert [file.name for files in drive.topic_tables(year) for file in files] == names
-
-
-def test_a_table_that_is_not_there_is_an_empty_tuple(drive: ARQMathCollection) -> None:
-    assert drive.topic_tables(2019) == ((), (), ())
+def test_the_tables_of_the_topics_formulas_are_found_or_empty(drive: ARQMathCollection) -> None:
+    names = {
+        2019: "",
+        2020: "Formula_topics_latex_V2.0.tsv Formula_topics_slt_V2.0.tsv Formula_topics_opt_V2.0.tsv",
+        2021: "Topics_2021_Formulas_Latex_V1.1.tsv Topics_2021_Formulas_SLT_V1.1.tsv Topics_2021_Formulas_OPT_V1.1.tsv",
+        2022: "Topics_Formulas_Latex.V0.1.tsv Topics_Formulas_SLT.V0.1.tsv Topics_Formulas_OPT.V0.1.tsv",
+    }
+    for year, expected in names.items():
+        assert [file.name for files in drive.topic_tables(year) for file in files] == expected.split()
 
 
 def test_topics_are_found_for_all_years_and_tasks(drive: ARQMathCollection) -> None:
@@ -146,30 +89,24 @@ def test_packed_posts_are_an_error_with_the_advice_to_unpack(tmp_path: Path) -> 
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
-def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ARQMathError, match="nowhere is not a folder"):
-        ARQMathCollection(tmp_path / "nowhere")
-
-
 @pytest.mark.parametrize(("task", "judged"), [(4, "formula"), (2, "picture")])
 def test_an_unknown_task_or_kind_of_judgment_is_refused(drive: ARQMathCollection, task: int, judged: str) -> None:
     with pytest.raises(ConfigError):
         drive.qrels(2022, task, judged=judged)  # type: ignore[arg-type]
     with pytest.raises(ConfigError):
         drive.topics(2022, 4)  # type: ignore[arg-type]
+    for year in (2021, 2022):  # judgments by formula id are not published
+        with pytest.raises(MissingFileError, match=rf"judgments of {year}, task 2, by formula id.*formula_id\.tsv"):
+            drive.qrels(year, 2)
+    with pytest.raises(ARQMathError, match="nowhere is not a folder"):
+        ARQMathCollection(drive.path / "nowhere")
 
 
-def test_pairs_are_the_accepted_answers_where_the_dump_has_them(release: Path) -> None:
+def test_pairs_are_those_of_the_table_else_accepted_answers_else_all_answers(release: Path) -> None:
     assert list(ARQMathCollection(release).pairs()) == [Pair("10", "12")]
-
-
-def test_pairs_are_all_answers_where_the_dump_accepts_none(release: Path) -> None:
     file = release / "Collection/Posts.V1.3.xml"
     file.write_text(file.read_text().replace(' AcceptedAnswerId="12"', ""))
     assert list(ARQMathCollection(release).pairs()) == [Pair("10", "11"), Pair("10", "12"), Pair("13", "14")]
-
-
-def test_pairs_of_the_table_precede_pairs_of_the_dump(release: Path) -> None:
     (release / "pairs.tsv").write_text("question_id\tanswer_id\n13\t14\n")
     assert list(ARQMathCollection(release).pairs()) == [Pair("13", "14")]
 

@@ -57,7 +57,7 @@ def test_packed_posts_are_unpacked_next_to_their_archive(tmp_path: Path, kind: s
     assert unpack_release(tmp_path) == []
 
 
-@pytest.mark.parametrize("inside", ["", "latex_representation_v3/", "home/someone/tables/"])
+@pytest.mark.parametrize("inside", ["", "home/someone/tables/"])
 @pytest.mark.parametrize("kind", ["zip", "7z", "tar.gz"])
 def test_formula_tables_get_the_folder_in_which_the_readers_look(tmp_path: Path, kind: str, inside: str) -> None:
     members = {f"{inside}{number}.tsv": ROWS.format(number).encode() for number in (1, 2, 10)}
@@ -75,15 +75,7 @@ def test_formula_tables_get_the_folder_in_which_the_readers_look(tmp_path: Path,
     assert [row.id for row in ARQMathCollection(tmp_path).formulas()] == ["1", "2", "10"]
 
 
-def test_the_output_can_be_another_folder(tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    pack_zip(tmp_path / "in/Posts.V1.3.zip", {"Posts.V1.3.xml": POSTS})
-    assert unpack_release(tmp_path / "in", tmp_path / "new/out") == [tmp_path / "new/out/Posts.V1.3.xml"]
-    assert ids(tmp_path / "new") == ["1"]
-    assert [path.name for path in (tmp_path / "in").iterdir()] == ["Posts.V1.3.zip"]
-
-
-@pytest.mark.parametrize("cut", [30, 60])
+@pytest.mark.parametrize("cut", [30])
 @pytest.mark.parametrize("kind", ["zip", "7z", "xz"])
 def test_a_broken_archive_is_an_error_that_names_it_and_leaves_nothing(tmp_path: Path, kind: str, cut: int) -> None:
     archive = tmp_path / ("Posts.V1.3.xml.xz" if kind == "xz" else f"Posts.V1.3.{kind}")
@@ -97,6 +89,17 @@ def test_a_broken_archive_is_an_error_that_names_it_and_leaves_nothing(tmp_path:
     assert list(tmp_path.iterdir()) == [archive]
 
 
+def test_the_output_can_be_another_folder(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    pack_zip(tmp_path / "in/Posts.V1.3.zip", {"Posts.V1.3.xml": POSTS})
+    assert unpack_release(tmp_path / "in", tmp_path / "new/out") == [tmp_path / "new/out/Posts.V1.3.xml"]
+    assert ids(tmp_path / "new") == ["1"]
+    assert [path.name for path in (tmp_path / "in").iterdir()] == ["Posts.V1.3.zip"]
+    pack_zip(tmp_path / "slt_representation_v3.zip", {"README": b"moved"})
+    with pytest.raises(ARQMathError, match=r"no \.tsv"):
+        unpack_release(tmp_path)
+
+
 def test_an_archive_that_would_write_elsewhere_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "release"
     folder.mkdir()
@@ -104,12 +107,6 @@ def test_an_archive_that_would_write_elsewhere_is_refused(tmp_path: Path) -> Non
     with pytest.raises(ARQMathError, match="outside"):
         unpack_release(folder)
     assert [path.name for path in tmp_path.iterdir()] == ["release"]
-
-
-def test_an_archive_of_tables_without_one_is_refused(tmp_path: Path) -> None:
-    pack_zip(tmp_path / "slt_representation_v3.zip", {"README": b"moved"})
-    with pytest.raises(ARQMathError, match=r"no \.tsv"):
-        unpack_release(tmp_path)
 
 
 def test_without_py7zr_the_error_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

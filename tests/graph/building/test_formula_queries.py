@@ -21,31 +21,16 @@ def test_a_query_of_latex_is_the_graph_of_that_formula_and_nothing_else(column: 
     trees = len(slt_from_latex(LATEX).nodes) + len(opt_from_latex(LATEX).nodes)
     assert len(graph.amr.labels) == 1 + trees
     assert (graph.n_formulas, graph.n_sentences) == (1, 1)
+    assert graph == GraphBuilder()(pd.DataFrame({"qid": ["1"], "query": [f"${LATEX}$"]})).query_graph[0]
 
 
-def test_it_is_the_graph_of_a_post_of_that_formula() -> None:
-    single = graphs(pd.DataFrame({"qid": ["1"], "query": [LATEX]})).query_graph[0]
-    post = GraphBuilder()(pd.DataFrame({"qid": ["1"], "query": [f"${LATEX}$"]})).query_graph[0]
-    assert single == post
-
-
-def test_text_that_would_be_cut_as_prose_is_one_formula() -> None:
-    for latex in (r"x \text{ if $x$ is irrational}", "5 and 10", "a < b"):
-        graph = graphs(pd.DataFrame({"qid": ["1"], "query": [latex]})).query_graph[0]
-        assert graph.latex == (latex,)
-
-
-def test_topics_keep_the_id_of_their_formula_and_lose_their_question() -> None:
+def test_topics_keep_the_id_of_their_formula_and_lose_their_question_and_a_ranking_has_its_query() -> None:
     topic = {"qid": "B.1", "title": "Roots", "body": "<p>Solve $y$.</p>", "formula_id": "q_6", "latex": "x^2"}
     found = graphs(pd.DataFrame([topic]))
     assert found.query_formula_id.tolist() == ["q_6"]
     assert found.query_graph[0].formula_ids == ("q_6",)
     assert found.query_graph[0].text == "FORMULA_0"
-
-
-def test_a_ranking_is_built_from_its_query() -> None:
-    ranking = pd.DataFrame({"qid": ["1", "1"], "query": ["x", "x"], "docno": ["a", "b"], "score": [2.0, 1.0]})
-    found = graphs(ranking)
+    found = graphs(pd.DataFrame({"qid": ["1", "1"], "query": ["x", "x"], "docno": ["a", "b"], "score": [2.0, 1.0]}))
     assert [graph.latex for graph in found.query_graph] == [("x",), ("x",)]
     assert found.query_formula_id.tolist() == ["", ""]
 
@@ -66,9 +51,11 @@ def test_a_query_that_is_not_a_formula_has_an_empty_graph_and_is_named(typed: st
 
 
 @pytest.mark.parametrize(
-    "typed", ["ABC", "abc", "sin x", "sinh y", "x, y", "f", "GL_n", "xyz = 1", r"\text{mean}", "5 and 10"]
-)
-def test_letters_are_a_formula(typed: str) -> None:
+    "typed",
+    ["ABC", "abc", "sin x", "x, y", "f", "GL_n", "xyz = 1", r"\text{mean}", "5 and 10", "a < b",
+     r"x \text{ if $x$ is irrational}"],
+)  # fmt: skip
+def test_letters_and_what_would_be_cut_as_prose_are_a_formula(typed: str) -> None:
     [graph] = graphs(pd.DataFrame({"qid": ["q"], "query": [typed]})).query_graph
     assert graph.latex == (typed,)
 

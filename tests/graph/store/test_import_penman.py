@@ -29,7 +29,7 @@ def read(tmp_path):
     return build
 
 
-@pytest.mark.parametrize("name", ["graphs.amr", "graphs.amr.gz", "graphs"])
+@pytest.mark.parametrize("name", ["graphs", "graphs.amr.gz"])
 def test_output_of_a_store_is_read_without_repair(read, tmp_path, name):
     written = GraphStore(tmp_path / "first.mathamr")
     written.index([{"docno": "1", "graph": whole()}, {"docno": "2", "graph": one_sentence()}])
@@ -78,17 +78,12 @@ def test_a_bad_record_is_counted_with_its_line_and_reason_and_costs_no_other(rea
     assert report.reasons == {"an id that came before": 1, "no '# ::id'": 2, "no graph": 2}
     lines = [1, 10, 12, 19, 21]
     assert [refusal.line for refusal in report.refusals] == lines
-    assert [
-        f"line {line}: skipped, " in str(warning.message) for line, warning in zip(lines, caught, strict=False)
-    ] == [True] * 5
+    for line, warning in zip(lines, caught, strict=False):
+        assert f"line {line}: skipped, " in str(warning.message)
     assert "9 records: 4 stored, 2 of them repaired; 5 refused" in str(caught[-1].message)
-
-
-def test_the_same_file_can_be_read_into_a_store_again_and_adds_what_is_new(read):
-    read("# ::id 1\n(a / b)")
-    store = read("# ::id 1\n(a / b)\n\n# ::id 2\n(c / d)", mode="append")
-    assert store.ids() == ["1", "2"]
-    assert store.import_report.reasons == {"an id that came before": 1}
+    store = read(MIXED + "\n\n# ::id 7\n(c / d)", mode="append")
+    assert store.ids() == ["1", "2", "5", "6", "7"]
+    assert store.import_report.reasons["an id that came before"] == 5
 
 
 MATHAMR = """A.1\t"(m / multi-sentence
@@ -110,38 +105,32 @@ def test_tables_of_mathamr_are_read(read):
     assert (store["A.1"].n_sentences, store.import_report.refused) == (2, 0)
 
 
-def test_a_lower_cased_map_is_that_of_its_placeholders(read):
-    text = '# ::id 1\n# ::formula_map {"formula_0": "77"}\n(f / find-01 :arg1 (f2 / formula_0))'
-    store = read(text)
-    assert store["1"].formula_ids == ("77",)
-    assert layout_of(store["1"].amr, 1).placeholders == [1]
-
-
-def test_a_formula_of_the_map_without_a_node_is_attached_to_the_root(read):
+def test_formulas_without_nodes_are_attached_to_the_root_and_lower_case_and_foreign_bytes_are_repaired(read):
     store = read('# ::id 1\n# ::formula_map {"FORMULA_0": "7", "FORMULA_1": "8"}\n(f / find-01 :ARG1 (f1 / FORMULA_1))')
     assert store["1"].amr.edges[-1][1] == ":math"
     assert layout_of(store["1"].amr, 2).placeholders == [2, 1]
     assert store.import_report.repairs == {"a formula without a node attached to the root": 1}
-
-
-@pytest.mark.parametrize("value", ["{", "[]", '{"x": 1}', "[" * 100_000, '{"FORMULA_99": 1}'])
-@pytest.mark.parametrize("key", ["formula_map", "sentence_texts", "formula_latex"])
-def test_unreadable_metadata_costs_only_itself(read, key, value):
-    store = read(f"# ::id 1\n# ::{key} {value}\n(f / find-01)")
-    assert store["1"].amr == decode_penman("(f / find-01)")
-
-
-def test_bytes_that_are_not_text_are_replaced_and_counted(read):
-    store = read(b"# ::id 1\n(a / caf\xe9)\n\n# ::id 2\n(c / \xef\xbf\xbd)")
-    assert store["1"].amr.labels == ("caf\ufffd",)
+    lower = '# ::id 2\n# ::formula_map {"formula_0": "77"}\n(f / find-01 :arg1 (f2 / formula_0))'
+    store = read(lower, mode="append")
+    assert store["2"].formula_ids == ("77",)
+    assert layout_of(store["2"].amr, 1).placeholders == [1]
+    store = read(b"# ::id 3\n(a / caf\xe9)\n\n# ::id 4\n(c / \xef\xbf\xbd)", mode="append")
+    assert store["3"].amr.labels == ("caf\ufffd",)
     assert store.import_report.repairs == {"bytes that are not UTF-8 replaced": 1}
 
 
+@pytest.mark.parametrize("value", ["{", "[]", '{"x": 1}', "[" * 100_000, '{"FORMULA_99": 1}'])
+def test_unreadable_metadata_costs_only_itself(read, value):
+    keys = ("formula_map", "sentence_texts", "formula_latex")
+    store = read("\n\n".join(f"# ::id {key}\n# ::{key} {value}\n(f / find-01)" for key in keys))
+    assert [graph.amr for graph in store.get_many(keys)] == [decode_penman("(f / find-01)")] * 3
+
+
 def test_a_compressed_file_cut_short_gives_what_was_unpacked(read):
-    text = "".join(f"# ::id {i}\n(a / thing-{i * 7919})\n\n" for i in range(5000)).encode()
-    store = read(gzip.compress(text)[:-2000])
+    text = "".join(f"# ::id {i}\n(a / thing-{i * 7919})\n\n" for i in range(2000)).encode()
+    store = read(gzip.compress(text)[:-1000])
     report = store.import_report
-    assert 0 < len(store) < 5000
+    assert 0 < len(store) < 2000
     assert len(store) in (report.records - 1, report.records - 2)
     assert any(reason.startswith("the compressed file is damaged") for reason in report.reasons)
 
@@ -160,6 +149,8 @@ def test_only_the_first_refusals_are_named_but_all_are_counted(read):
     assert (store.ids(), store.import_report.refused) == (["1"], 1000)
     assert len(store.import_report.refusals) == 20
     assert len(caught) == 21
+    with pytest.warns(MathAMRWarning, match="0 records: 0 stored"):  # the store is empty
+        assert read("", mode="overwrite").ids() == []
 
 
 GOOD = st.integers(0, 10**6).map(lambda number: f"# ::id good-{number}\n(a / thing-{number} :quant {number})")
@@ -171,7 +162,7 @@ BAD = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(BAD, GOOD)), st.booleans())
 def test_a_good_record_among_bad_ones_is_never_lost(tmp_path, pairs, packed):
     text = "".join(f"{bad}\n\n{good}\n\n" for bad, good in pairs).encode("utf-8", "surrogatepass")
@@ -188,7 +179,7 @@ def test_a_good_record_among_bad_ones_is_never_lost(tmp_path, pairs, packed):
     assert sum(report.reasons.values()) == report.refused
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=300))
 def test_arbitrary_bytes_raise_no_exception(tmp_path, data):
     file = tmp_path / "bytes"
@@ -197,11 +188,6 @@ def test_arbitrary_bytes_raise_no_exception(tmp_path, data):
         store = GraphStore(tmp_path / "bytes.mathamr")
         report = import_penman(file, store, mode="overwrite")
         assert report.stored == len(store)
-
-
-def test_a_store_that_stays_empty_is_warned_of(read):
-    with pytest.warns(MathAMRWarning, match="0 records: 0 stored"):
-        assert read("").ids() == []
 
 
 def test_if_no_record_is_a_graph_the_error_counts_the_records(tmp_path):

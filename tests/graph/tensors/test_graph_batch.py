@@ -37,6 +37,8 @@ def test_a_batch_equals_that_of_pytorch_geometric():
     assert torch.equal(batch.edge_type, judge.edge_type)
     assert torch.equal(batch.virtual, judge.virtual_index)
     assert torch.equal(batch.kinds, judge.kinds)
+    assert len(batch) == 4
+    assert batch.offsets.tolist() == [0, 7, 10, 17, 20]
     assert {field.dtype for field in (batch.nodes, batch.edge_index, batch.virtual, batch.offsets)} == {torch.int64}
 
 
@@ -47,20 +49,12 @@ def test_text_features_are_put_end_to_end_or_refused_where_some_graphs_have_none
     assert torch.equal(batch.features, torch.cat(rows))
     assert torch.equal(batch.to("cpu").features, batch.features)
     assert collate(TENSORS).to("cpu").features is None
+    with pytest.raises(GraphError, match="no graphs"):
+        collate([])
     with pytest.raises(GraphError, match="some without"):
         collate([graphs[0], TENSORS[1]])
     with pytest.raises(GraphError, match=r"features of shape \(2, 2\)"):
         replace(TENSORS[0], features=rows[0][:2].numpy())
-
-
-def test_offsets_separate_the_rows_of_each_graph():
-    batch = collate(TENSORS)
-    assert len(batch) == 4
-    assert batch.offsets.tolist() == [0, 7, 10, 17, 20]
-    sizes = [len(tensors.nodes) for tensors in TENSORS]
-    for i, tensors in enumerate(TENSORS):
-        rows = batch.virtual[batch.offsets[i] : batch.offsets[i + 1]] - sum(sizes[:i])
-        assert rows.tolist() == tensors.virtual.tolist()
 
 
 def test_only_added_nodes_are_virtual():
@@ -68,8 +62,3 @@ def test_only_added_nodes_are_virtual():
     representatives = graph_tensors(one_sentence(), VOCABULARY, virtual_nodes="none")
     assert not collate([representatives]).is_virtual.any()
     assert collate([graph_tensors(one_sentence(), VOCABULARY, virtual_nodes="global")]).is_virtual.sum() == 1
-
-
-def test_a_batch_of_nothing_is_refused():
-    with pytest.raises(GraphError, match="no graphs"):
-        collate([])

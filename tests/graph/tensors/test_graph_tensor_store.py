@@ -52,19 +52,14 @@ def test_written_tensors_come_back_by_row_and_by_id(tmp_path):
     assert store[-1] == ITEMS[2][1]
     assert store["a"].nodes.dtype == np.int32
     assert store["a"].relations.dtype == np.int16
-
-
-def test_small_numbers_take_two_bytes_and_half_of_the_edges_is_kept(tmp_path):
-    store = TensorStore.build(tmp_path / "t", ITEMS)
     [part] = store.snapshot().parts
-    assert part["sources"].nbytes == sum(len(graph.relations) for graph in store) // 2 * 2
-    assert part["nodes"].nbytes == sum(len(graph.nodes) for graph in store) * 2
-
-
-def test_a_large_number_widens_the_array_with_all_that_it_holds(tmp_path):
-    wide = tensors([70_000, 1], [[0, 1], [1, 0]], [4, 5])
-    store = TensorStore.build(tmp_path / "t", [ITEMS[0], ("wide", wide), ITEMS[1]])
-    assert list(store) == [ITEMS[0][1], wide, ITEMS[1][1]]
+    assert part["sources"].nbytes == sum(len(graph.relations) for graph in store) // 2 * 2, "half of the edges"
+    assert part["nodes"].nbytes == sum(len(graph.nodes) for graph in store) * 2, "small numbers take two bytes"
+    for row in (3, -4):
+        with pytest.raises(IndexError):
+            store[row]
+    with pytest.raises(UnknownIdError, match="'zz'"):
+        store["zz"]
 
 
 def test_parts_are_bounded_in_bytes_and_read_as_one(tmp_path, monkeypatch):
@@ -83,18 +78,9 @@ def test_parts_are_bounded_in_bytes_and_read_as_one(tmp_path, monkeypatch):
 def test_edges_without_mirror_images_are_kept_unchanged(tmp_path):
     odd = tensors([1, 2], [[0, 0, 1], [1, 1, 0]], [4, 5, 7])
     same = tensors([1, 2], [[0, 1], [1, 0]], [4, 4])
-    store = TensorStore.build(tmp_path / "t", [("odd", odd), ("same", same)])
-    assert list(store) == [odd, same]
-
-
-def test_unknown_rows_and_ids_are_errors(tmp_path):
-    store = TensorStore.build(tmp_path / "t", ITEMS)
-    with pytest.raises(IndexError, match="row 3"):
-        store[3]
-    with pytest.raises(IndexError):
-        store[-4]
-    with pytest.raises(UnknownIdError, match="'zz'"):
-        store["zz"]
+    wide = tensors([70_000, 1], [[0, 1], [1, 0]], [4, 5])  # widens the array with all that it holds
+    items = [("odd", odd), ITEMS[0], ("wide", wide), ("same", same)]
+    assert list(TensorStore.build(tmp_path / "t", items)) == [graph for _, graph in items]
 
 
 def test_an_edge_to_a_node_that_is_not_there_is_reported(tmp_path):
@@ -106,12 +92,9 @@ def test_an_edge_to_a_node_that_is_not_there_is_reported(tmp_path):
             store[name]
 
 
-def test_a_store_of_the_format_before_is_refused_by_name():
+def test_a_store_of_this_format_opens_and_one_of_a_format_before_is_refused():
     with pytest.raises(FormatError, match=r"format before 3.*training .* writes it again"):
         len(TensorStore(DATA / "tensor-store-format-2"))
-
-
-def test_a_store_of_this_format_opens():
     store = TensorStore(DATA / "tensor-store-format-3")
     store.verify()
     assert store.ids == ["1", "2", "3"]
