@@ -121,6 +121,10 @@ def _is_integer(value: object) -> bool:
     return not isinstance(value, bool)
 
 
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool) or (str(getattr(value, "dtype", "")) == "bool" and getattr(value, "ndim", 1) == 0)
+
+
 COUNT = at_least(1)
 """A number of results, of documents in a batch, of processes."""
 
@@ -133,8 +137,8 @@ POSITIVE = Rule("a number above 0", lambda value: _is_number(value) and value > 
 BELOW_1 = Rule("a number from 0 and below 1", lambda value: _is_number(value) and 0 <= value < 1)
 """A probability that must not be certain."""
 
-FLAG = one_of(True, False)
-"""Whether something is done."""
+FLAG = Rule("True or False", _is_flag)
+"""Whether something is done: a boolean (Python's or numpy's), and not 1 or 0, which equal them."""
 
 
 class ByParameters:

@@ -11,7 +11,7 @@ import pytest
 
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.parameters import COUNT, ByParameters, Rule, at_least, one_of
+from pyterrier_mathamr._common.parameters import COUNT, FLAG, ByParameters, Rule, at_least, one_of
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaStore
 
@@ -70,12 +70,20 @@ class Checked(ByParameters):
         "candidates": COUNT.or_none(),
         "cut": at_least(0),
         "search": one_of("exact", "approximate"),
+        "verbose": FLAG,
     }
 
     def __init__(
-        self, *, num_results: object = 9, candidates: object = None, cut: object = 0, search: object = "exact"
+        self,
+        *,
+        num_results: object = 9,
+        candidates: object = None,
+        cut: object = 0,
+        search: object = "exact",
+        verbose: object = False,
     ) -> None:
         self.num_results, self.candidates, self.cut, self._search = num_results, candidates, cut, search
+        self.verbose = verbose
 
 
 @pytest.mark.parametrize(
@@ -83,7 +91,8 @@ class Checked(ByParameters):
     [
         {"num_results": 1, "candidates": 5, "cut": 0, "search": "approximate"},
         {"num_results": np.int64(5), "cut": np.uint8(3)},
-        {"candidates": None},
+        {"candidates": None, "verbose": True},
+        {"verbose": np.True_},
     ],
 )
 def test_an_option_that_its_rule_allows_is_taken(options: dict[str, object]) -> None:
@@ -97,6 +106,7 @@ def test_an_option_that_its_rule_allows_is_taken(options: dict[str, object]) -> 
         *(("cut", value) for value in (-1, 0.0, False, None)),
         ("num_results", None),
         *(("search", value) for value in ("hnsw", None, 1)),
+        *(("verbose", value) for value in (1, 0, 1.0, np.int64(0), "yes", None, np.array([True]))),
     ],
 )
 def test_an_option_is_refused_when_given_and_when_set(option: str, value: object) -> None:
