@@ -94,18 +94,18 @@ class IdFile:
 
     def rows(self, ids: npt.NDArray[np.bytes_], hashes: npt.NDArray[np.uint32]) -> Rows:
         """Look up the row of each id by its hash: int64 ``[len(ids)]``, -1 for one that is not in the file."""
-        found = np.full(len(ids), -1, dtype=np.int64)
+        rows = np.full(len(ids), -1, dtype=np.int64)
         buckets = hashes & np.uint32(len(self._ends) - 2)
-        places, ends = self._ends[buckets].astype(np.int64), self._ends[buckets + np.uint32(1)]
-        left = np.flatnonzero(places < ends)
+        next_in_bucket, ends = self._ends[buckets].astype(np.int64), self._ends[buckets + np.uint32(1)]
+        left = np.flatnonzero(next_in_bucket < ends)
         while len(left):
-            rows = self._order[places[left]].astype(np.int64)
-            same = self.ids(rows) == ids[left]
-            found[left[same]] = rows[same]
+            candidates = self._order[next_in_bucket[left]].astype(np.int64)
+            same = self.ids(candidates) == ids[left]
+            rows[left[same]] = candidates[same]
             left = left[~same]
-            places[left] += 1
-            left = left[places[left] < ends[left]]
-        return found
+            next_in_bucket[left] += 1
+            left = left[next_in_bucket[left] < ends[left]]
+        return rows
 
 
 def hashes_of(ids: npt.NDArray[np.bytes_]) -> npt.NDArray[np.uint32]:
@@ -122,19 +122,14 @@ def write_id_file(path: Path, ids: Iterable[str]) -> None:
     npids reads any text without NUL, :class:`IdFile` printable ASCII.
     """
     import npids
+    from npids.utils import FileManager
 
     with npids.Lookup.builder(str(path), build_inv=False) as builder:
         builder.formats = {FORM: builder.formats[FORM]}
         builder.seeded_formats = dict(builder.formats)
         for name in ids:
             builder.add(name)
-    _add_rows_by_hash(path)
-
-
-def _add_rows_by_hash(path: Path) -> None:
-    """Add the rows by hash, as npids does with many times the memory."""
-    from npids.utils import FileManager
-
+    # the rows by hash, which npids would add with many times the memory
     file = IdFile(path)
     bits = (file.count - 1).bit_length()
     folder = path.parent if file.count > _BLOCK else None
@@ -173,8 +168,8 @@ class Keys:
     def __len__(self) -> int:
         return len(self.names)
 
-    def __getitem__(self, places: Rows) -> Keys:
-        return Keys(self.names[places], self.hashes[places])
+    def __getitem__(self, chosen: Rows) -> Keys:
+        return Keys(self.names[chosen], self.hashes[chosen])
 
 
 class IdTable:
@@ -211,27 +206,25 @@ class IdTable:
         """Look up the rows of ids: int64 ``[len(keys)]``, -1 for one that is not in it."""
         if not len(keys) or not self.count:
             return np.full(len(keys), -1, dtype=np.int64)
-        found = self._file.rows(keys.names, keys.hashes)
-        found[found >= self.count] = -1
-        return found
+        rows = self._file.rows(keys.names, keys.hashes)
+        rows[rows >= self.count] = -1
+        return rows
 
     def texts(self, rows: Rows) -> list[str]:
         names: list[str] = []
         for start in range(0, len(rows), _AT_ONCE):
             names += self._file.ids(rows[start : start + _AT_ONCE]).astype(np.str_).tolist()
         if len(self._odd[-1]):
-            for place in [place for place, name in enumerate(names) if name.startswith(_ODD)]:
-                names[place] = self._odd_id(int(rows[place]))
+            texts, offsets, odd_rows = self._odd
+            for i in [i for i, name in enumerate(names) if name.startswith(_ODD)]:
+                try:
+                    number = int(np.searchsorted(odd_rows, rows[i]))
+                    start, end = offsets[number : number + 2].tolist()
+                    names[i] = bytes(texts[start:end]).decode("utf-8", "surrogatepass")
+                except ValueError as error:
+                    reason = f"the id of its row {rows[i]} cannot be read ({error})"
+                    raise DamagedError(self._path.parent, reason) from error
         return names
-
-    def _odd_id(self, row: int) -> str:
-        texts, offsets, rows = self._odd
-        try:
-            place = int(np.searchsorted(rows, row))
-            start, end = offsets[place : place + 2].tolist()
-            return bytes(texts[start:end]).decode("utf-8", "surrogatepass")
-        except ValueError as error:
-            raise DamagedError(self._path.parent, f"the id of its row {row} cannot be read ({error})") from error
 
     def __len__(self) -> int:
         return self.count

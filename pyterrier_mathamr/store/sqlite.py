@@ -22,7 +22,7 @@ from .artifact import StoredArtifact
 from .cache import UNREADABLE
 from .errors import DamagedError, unreadable
 from .job import job_folder
-from .parts import Snapshot
+from .manifest import Snapshot
 
 T = TypeVar("T")
 SqliteId = int | str | bytes
@@ -62,14 +62,7 @@ def in_batches(items: Iterable[T]) -> Iterator[list[T]]:
 
 
 class SqliteFile:
-    """An immutable file, open for reading.
-
-    Args:
-        path: the file.
-
-    Raises:
-        DamagedError: it cannot be read, or its tables differ from :attr:`SCHEMA`.
-    """
+    """An immutable file, open for reading; a ``DamagedError`` where its tables differ from :attr:`SCHEMA`."""
 
     SCHEMA: ClassVar[tuple[str, ...]]
     """The statements that made its tables."""
@@ -94,11 +87,7 @@ class SqliteFile:
         self._connection.close()
 
     def query(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of a query, whose ``{}`` becomes a mark for each value.
-
-        Raises:
-            DamagedError: the file cannot be read.
-        """
+        """Return the rows of a query, whose ``{}`` becomes a mark for each value."""
         try:
             return list(self._connection.execute(query.format(",".join("?" * len(values))), values))
         except UNREADABLE as error:
