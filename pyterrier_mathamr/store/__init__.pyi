@@ -41,7 +41,6 @@ from .manifest import Snapshot as Snapshot
 from .manifest import detail as detail
 from .manifest import has_manifest as has_manifest
 from .manifest import read_details as read_details
-from .manifest import read_manifest as read_manifest
 from .manifest import read_signed as read_signed
 from .manifest import signature as signature
 from .manifest import signed as signed

@@ -53,29 +53,29 @@ class IdFile:
         blocks: list[tuple[int, int, int]] = []  # ids before it, where it begins, bytes of an id
         prefixes: list[bytes] = []
         self._ends = self._order = np.zeros(0, dtype=np.uint32)
-        self.count, place = 0, 0
+        self.count, header = 0, 0
         try:
-            while place >= 0:
-                kind, following, ids, length = _HEADER.unpack(self._data[place : place + _HEADER.size].tobytes())
-                here = place + _HEADER.size + length
-                about = parse_json(self._data[place + _HEADER.size : here].tobytes(), path)
+            while header >= 0:
+                kind, following, ids, length = _HEADER.unpack(self._data[header : header + _HEADER.size].tobytes())
+                content = header + _HEADER.size + length
+                about = parse_json(self._data[header + _HEADER.size : content].tobytes(), path)
                 if kind == _IDS and about["format"] == FORM:
                     prefixes.append(about["prefix"].encode())
-                    blocks.append((self.count, here, about["length"] - len(prefixes[-1])))
+                    blocks.append((self.count, content, about["length"] - len(prefixes[-1])))
                     self.count += ids
                 elif kind == _BY_HASH and about["format"] == "hash":
                     buckets = (1 << about["hash_bits"]) + 1
                     # uint32 that need not be aligned in the file
-                    numbers = np.ndarray(buckets + ids, "<u4", buffer=self._data.data, offset=here)
+                    numbers = np.ndarray(buckets + ids, "<u4", buffer=self._data.data, offset=content)
                     self._ends, self._order = numbers[:buckets], numbers[buckets:]
-                elif place:
+                elif header:
                     raise ValueError(f"a block of the format {about.get('format')}")
-                if 0 <= following <= place:
+                if 0 <= following <= header:
                     raise ValueError("blocks that go round")
-                place = following
+                header = following
         except (struct.error, KeyError, TypeError, ValueError) as error:
             raise DamagedError(path, f"it is not a file of ids ({error!s:.200})") from error
-        self._firsts, self._places, self._widths = np.array(blocks, dtype=np.int64).reshape(-1, 3).T
+        self._firsts, self._contents, self._widths = np.array(blocks, dtype=np.int64).reshape(-1, 3).T
         self._prefixes = np.array(prefixes or [b"-"], dtype=np.bytes_)
         self._starts = np.array(list(map(len, prefixes)), dtype=np.int64)
 
@@ -88,8 +88,8 @@ class IdFile:
         ids = self._prefixes.astype(f"S{max(length, self._prefixes.itemsize)}")[block]
         letters = ids.view(np.uint8).reshape(len(rows), -1)
         stored = (columns >= start[:, None]) & (columns < (start + width)[:, None])
-        places = (self._places[block] + (rows - self._firsts[block]) * width - start)[:, None] + columns
-        letters[:, :length][stored] = self._data[places[stored]]
+        offsets = (self._contents[block] + (rows - self._firsts[block]) * width - start)[:, None] + columns
+        letters[:, :length][stored] = self._data[offsets[stored]]
         return ids
 
     def rows(self, ids: npt.NDArray[np.bytes_], hashes: npt.NDArray[np.uint32]) -> Rows:

@@ -421,8 +421,8 @@ def write_planned(
         root: the artifact, for errors.
     """
     target = folder / "planned" / f"{number:06d}"
-    if (found := _planned(target, number, of, kind)) is not None:
-        return found.meta
+    if (planned := _planned(target, number, of, kind)) is not None:
+        return planned.meta
     content = make()
     attempt = folder / "attempts" / uuid.uuid4().hex
     with writing(root):
@@ -435,9 +435,9 @@ def write_planned(
                 remove(target)  # of an earlier plan, or damaged
             move(attempt, target)
         except OSError:
-            if (found := _planned(target, number, of, kind)) is None:
+            if (planned := _planned(target, number, of, kind)) is None:
                 raise
-            return found.meta  # another attempt was first
+            return planned.meta  # another attempt was first
         finally:
             remove(attempt)
     return meta

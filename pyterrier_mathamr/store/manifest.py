@@ -67,15 +67,17 @@ def signed(content: Mapping[str, Any]) -> bytes:
 
 def read_signed(path: Path) -> dict[str, Any]:
     """Read what :func:`signed` wrote; ``DamagedError`` where it was changed, ``OSError`` where it cannot be read."""
-    return _checked(path.read_bytes(), path)
-
-
-def _checked(data: bytes, path: Path) -> dict[str, Any]:
+    data = path.read_bytes()
     content = parse_json(data, path)
+    _check(content, data, path)
+    return content
+
+
+def _check(content: dict[str, Any], data: bytes, path: Path) -> None:
+    """Compare what was parsed with all bytes of its file, and remove the checksum."""
     content.pop("checksum", None)
     if signed(content) != data:
         raise DamagedError(path, "its checksum is wrong")
-    return content
 
 
 def read_manifest(path: Path, kind: Kind) -> Manifest:
@@ -131,10 +133,10 @@ def _content(path: Path, kind: Kind) -> dict[str, Any]:
     content = parse_json(data, path / META)
     if (held := f"{content.get('type')!s:.80}.{content.get('format')!s:.80}") != kind.name:
         raise OtherArtifactError(path, f"it holds a {held}, not a {kind.name}")
-    if (found := content.get("format_version", content.get("version"))) != kind.version:
+    if (version := content.get("format_version", content.get("version"))) != kind.version:
         rebuild = f"Rebuild it: {kind.rebuild.format(path=path)}"
-        raise FormatError(path, f"it has format {found!r:.40}, this release reads {kind.version}. {rebuild}")
-    content = _checked(data, path / META)
+        raise FormatError(path, f"it has format {version!r:.40}, this release reads {kind.version}. {rebuild}")
+    _check(content, data, path / META)
     detail(content, "details", dict, path)
     return content
 

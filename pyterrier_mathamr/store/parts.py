@@ -434,10 +434,10 @@ class Parts(Collection[str]):
         for number in sorted(range(len(self.parts)), key=lambda number: number != self._last):  # no id is live in two
             if not left.size:
                 break
-            found = self.parts[number].find(keys[left])
-            hits = found >= 0
+            local = self.parts[number].find(keys[left])
+            hits = local >= 0
             if hits.any():
-                rows[left[hits]] = found[hits] + self.bases[number]
+                rows[left[hits]] = local[hits] + self.bases[number]
                 left, self._last = left[~hits], number
         return rows
 
@@ -453,6 +453,6 @@ class Parts(Collection[str]):
     def ids(self, rows: Rows) -> list[str]:
         """Return the ids of some rows, in their order."""
         ids = np.empty(len(rows), dtype=object)
-        for part, places, local in self.by_part(rows):
-            ids[places] = part.ids.texts(local)
+        for part, asked, local in self.by_part(rows):
+            ids[asked] = part.ids.texts(local)
         return list(ids)

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
 from .artifact import StoredArtifact
@@ -102,9 +101,7 @@ class SqliteArtifact(StoredArtifact):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -169,5 +166,5 @@ def take_up(scratch: Path, schema: Sequence[str], progress: Iterable[Sequence[ob
 
 def check_integrity(connection: sqlite3.Connection) -> None:
     """Check a whole file before it is published, and raise ``sqlite3.DatabaseError`` where it is damaged."""
-    if (found := connection.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
-        raise sqlite3.DatabaseError(found)
+    if (fault := connection.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
+        raise sqlite3.DatabaseError(fault)
