@@ -10,18 +10,20 @@ from artifact_modules import NAMES
 
 BATTERY = Path(__file__).with_name("battery")
 SAMPLE_OF = (
-    *("toy", "bm25", "tangent", "vector_index", "formula_store", "thread_store", "sharded_index"),
-    *("training_checkpoint", "engine", "engine_of_files"),
+    *("toy", "bm25", "vector_index", "formula_store", "thread_store", "sharded_index", "training_checkpoint"),
+    *("engine", "engine_of_files"),
 )
 """Artifacts that write, merge or follow in a way of their own: parts, SQLite files, others, and plain files."""
 SAMPLE = [
-    "--step", "60", "--random-kills", "0", "--flips", "22", "--files", "8", "--appends", "4", "--open-files", "100",
+    "--random-kills", "0", "--flips", "22", "--files", "6", "--limits", "1000", "0", "--appends", "4",
+    "--open-files", "100",
 ]  # fmt: skip
 WHOLE = ["--step", "9", "--random-kills", "1", "--flips", "30", "--appends", "20", "--open-files", "100"]
 OF_AN_ENGINE = {2: ["--step", "400", "--open-files", "256"], 10: ["--step", "200", "--open-files", "256"]}
 """Further options of an engine, which consists of seven of the others, by the least number of kills."""
+FEW_STEPS = {"formula_store": "20", "sharded_index": "20", "training_checkpoint": "20"}  # of an action
 TRIALS = [
-    *(pytest.param(name, SAMPLE, 2, id=name) for name in SAMPLE_OF),
+    *(pytest.param(name, [*SAMPLE, "--step", FEW_STEPS.get(name, "60")], 2, id=name) for name in SAMPLE_OF),
     *(pytest.param(name, WHOLE, 10, id=f"{name}, whole", marks=pytest.mark.slow) for name in NAMES),
 ]
 
