@@ -45,8 +45,8 @@ from ._common.records import decompressed as decompressed
 from ._common.records import parse_json as parse_json
 from ._common.running.resources import one_blas_thread as one_blas_thread
 from ._common.running.resources import seeded as seeded
-from ._common.running.shared import shared as shared
-from ._common.running.variables import variables_of_worker as variables_of_worker
+from ._common.running.settings import shared as shared
+from ._common.running.settings import variables_of_worker as variables_of_worker
 from ._common.running.worker import Child as Child
 from ._common.transformers import ColumnAdder as ColumnAdder
 from ._common.transformers import HELP_URL as HELP_URL

@@ -11,7 +11,7 @@
     records                  JSON and compressed records from outside
     listwise                 weights of linear scores
     drawing                  SVG: canvas, colors, trees
-    running/                 work in other processes, on a cluster, or kept on one thread
+    running/                 work in other processes, on a cluster, or kept on one thread; settings of the process
 
 Work in other processes ends, resumes and reports its errors alike on one machine and on a cluster.
 """

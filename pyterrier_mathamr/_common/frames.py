@@ -119,18 +119,15 @@ def ordered_by_score(frame: pd.DataFrame, scores: Any) -> pd.DataFrame:
 
 
 def best_places(scores: Any, count: int, names: Callable[[Any], list[str]]) -> Any:
-    """Find the best ``count`` of some scores, int64: the greatest first, equal ones by name; only tied names are read.
+    """Find the rows of the best ``count`` scores: the greatest first, equal ones by docno.
 
-    Args:
-        scores: float ``[m]``.
-        count: the maximum number of results.
-        names: places, int64, to the docno of each.
+    ``names`` returns the docnos of rows; it is asked only about rows whose scores are tied.
     """
-    places = np.arange(len(scores))
+    rows = np.arange(len(scores))
     if len(scores) > count:
         least = len(scores) - count
-        places = np.flatnonzero(scores >= np.partition(scores, least)[least])
-    ordered = places[np.argsort(-scores[places], kind="stable")]
+        rows = np.flatnonzero(scores >= np.partition(scores, least)[least])
+    ordered = rows[np.argsort(-scores[rows], kind="stable")]
     equal = scores[ordered[1:]] == scores[ordered[:-1]]
     if equal.any():
         tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
@@ -145,7 +142,7 @@ def ranking_frame(
     queries: pd.DataFrame, results: Sequence[tuple[Any, Any]], **texts: Callable[[Any], Any]
 ) -> pd.DataFrame:
     """Repeat each query's row for each of its ``results``, pairs of numbers and scores; ``texts`` read the numbers."""
-    lengths, numbers = [len(of_one) for of_one, _ in results], np.concatenate([of_one for of_one, _ in results])
+    lengths, numbers = [len(hits) for hits, _ in results], np.concatenate([hits for hits, _ in results])
     repeated = queries.iloc[np.repeat(np.arange(len(queries)), lengths)].reset_index(drop=True)
     if not len(numbers):
         return empty_output(repeated, [*texts, "score", "rank"])

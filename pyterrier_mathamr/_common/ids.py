@@ -34,21 +34,16 @@ def pseudo_random(name: str) -> int:
 
 
 def visible(text: str, kept: str = "") -> str:
-    r"""Write characters that change how text around them is shown as ``\x1b`` or ``\u202e``.
+    r"""Write characters that change how text around them is shown as ``\x1b`` or ``\u202e``, except those ``kept``.
 
-    They are control characters, line breaks, and those that change the direction of writing: an id or a file name
-    with one could rewrite a terminal, or forge lines of an answer.
-
-    Args:
-        text: the text.
-        kept: characters that stay, such as the line breaks of a text with several lines.
+    An id or a file name with one could rewrite a terminal, or forge lines of an answer.
     """
-    return _UNSEEN.sub(lambda found: found[0] if found[0] in kept else found[0].encode("unicode_escape").decode(), text)
+    return _UNSEEN.sub(lambda sign: sign[0] if sign[0] in kept else sign[0].encode("unicode_escape").decode(), text)
 
 
 def visible_json(text: str) -> str:
     """Write such characters of a JSON text as JSON has them, so that it keeps its meaning."""
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSEEN.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
 
 class InvalidIdError(DocumentError):
@@ -65,16 +60,7 @@ def as_id(value: object) -> str | None:
 
 
 def valid_id(value: object, place: str, name: str = "docno") -> str:
-    """Return an id as text.
-
-    Args:
-        value: the given id.
-        place: whose id it is, for the error.
-        name: the column or field of the id.
-
-    Raises:
-        InvalidIdError: it cannot be an id.
-    """
+    """Return an id as text; an :class:`InvalidIdError` names its column ``name`` and the ``place`` that it is in."""
     text = as_id(value)
     if text is None:
         from .frames import is_missing
@@ -86,8 +72,8 @@ def valid_id(value: object, place: str, name: str = "docno") -> str:
             fault += " (pandas turns integers into floats in a column with gaps)"
     elif not text.strip():
         fault = "is blank"
-    elif found := CONTROL.search(text):
-        fault = f"{text!r:.80} has a control character at place {found.start() + 1:,}"
+    elif control := CONTROL.search(text):
+        fault = f"{text!r:.80} has a control character at place {control.start() + 1:,}"
     else:
         return text
     raise InvalidIdError(place, f"its {name} {fault}; give a text without line breaks, or an integer")
@@ -100,11 +86,8 @@ def identified(
 
     Args:
         stream: a frame or dictionaries.
-        names: where an id is, in order of preference; by default ``docno``.
+        names: where an id is, in order of preference; by default ``docno``. All must be a :func:`valid_id`.
         optional: a later stage may add the ids of documents without any of these keys.
-
-    Raises:
-        InvalidIdError: see :func:`valid_id`.
     """
     from .frames import documents, is_missing
 

@@ -44,21 +44,19 @@ class _Constructing:
         def construct(self: Any, /, *args: Any, **options: Any) -> Any:
             return kind(self, *args, **options)
 
-        found = inspect.signature(kind)
-        index, *options = found.parameters.values()
-        own = index.replace(name="self", annotation=index.empty)
-        returned = kind.__name__ if inspect.isclass(kind) else found.return_annotation
-        signature = inspect.Signature([own, *options], return_annotation=returned)
+        signature = inspect.signature(kind)
+        index, *options = signature.parameters.values()
+        parameters = [index.replace(name="self", annotation=index.empty), *options]
+        returned = kind.__name__ if inspect.isclass(kind) else signature.return_annotation
+        signature = inspect.Signature(parameters, return_annotation=returned)
         construct.__signature__ = signature  # type: ignore[attr-defined]
         construct.__name__, construct.__qualname__ = name, f"{owner.__qualname__}.{name}"
-        construct.__module__, construct.__doc__ = owner.__module__, _without(index.name, inspect.getdoc(kind) or "")
+        # without the index among its arguments, and without the heading of the arguments if it was the only one
+        entry = rf"^    {index.name}: .*\n(?:     .*\n)*"
+        text = re.sub(entry, "", (inspect.getdoc(kind) or "") + "\n", flags=re.MULTILINE)
+        construct.__doc__ = re.sub(r"^Args:\n\s*(?=^\S|\Z)", "", text, flags=re.MULTILINE).rstrip()
+        construct.__module__ = owner.__module__
         setattr(owner, name, construct)
-
-
-def _without(argument: str, docstring: str) -> str:
-    """Leave an argument out of a docstring, and the heading ``Args:`` with the last one."""
-    rest = re.sub(rf"^    {argument}: .*\n(?:     .*\n)*", "", docstring + "\n", flags=re.MULTILINE)
-    return re.sub(r"^Args:\n\s*(?=^\S|\Z)", "", rest, flags=re.MULTILINE).rstrip()
 
 
 class ConstructorSignature:
@@ -121,6 +119,10 @@ def _is_integer(value: object) -> bool:
     return not isinstance(value, bool)
 
 
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool) or (str(getattr(value, "dtype", "")) == "bool" and getattr(value, "ndim", 1) == 0)
+
+
 COUNT = at_least(1)
 """A number of results, of documents in a batch, of processes."""
 
@@ -133,8 +135,8 @@ POSITIVE = Rule("a number above 0", lambda value: _is_number(value) and value > 
 BELOW_1 = Rule("a number from 0 and below 1", lambda value: _is_number(value) and 0 <= value < 1)
 """A probability that must not be certain."""
 
-FLAG = one_of(True, False)
-"""Whether something is done."""
+FLAG = Rule("True or False", _is_flag)
+"""Whether something is done: a boolean (Python's or numpy's), and not 1 or 0, which equal them."""
 
 
 class ByParameters:
@@ -153,11 +155,11 @@ class ByParameters:
     def parameters(self) -> dict[str, Any]:
         """Return the values of the constructor's parameters, by name, in its order."""
         kept = vars(self)  # not getattr: a method may have the name of a parameter, with or without the underscore
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for name, parameter in list(inspect.signature(type(self).__init__).parameters.items())[1:]:
             value = kept[name] if name in kept else kept[f"_{name}"]
-            found.update(value if parameter.kind is parameter.VAR_KEYWORD else {name: value})
-        return found
+            values.update(value if parameter.kind is parameter.VAR_KEYWORD else {name: value})
+        return values
 
     def __repr__(self) -> str:
         signature = inspect.signature(type(self).__init__).parameters

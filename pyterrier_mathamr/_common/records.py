@@ -8,11 +8,7 @@ from typing import Any
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Read JSON; unlike Python's reader, deep nesting does not end in ``RecursionError``.
-
-    Raises:
-        ValueError: the text is not JSON, nests too deeply, is not UTF-8 or has numbers of thousands of digits.
-    """
+    """Read JSON, whose every fault is a ``ValueError``; deep nesting is a ``RecursionError`` of Python's reader."""
     try:
         return json.loads(text)
     except RecursionError:

@@ -180,7 +180,7 @@ def inputs_of_all(stages: Sequence[pt.Transformer], *needed: str) -> list[list[s
         [[]] if _takes(stage, list(needed)) else pt.inspect.transformer_inputs(stage, strict=False) or [[]]
         for stage in stages
     ]
-    unions = [list(dict.fromkeys([*needed, *chain.from_iterable(some)])) for some in product(*modes)]
+    unions = [list(dict.fromkeys([*needed, *chain.from_iterable(columns)])) for columns in product(*modes)]
     taken = [columns for columns in unions if all(_takes(stage, columns) for stage in stages)]
     of_all = set.intersection(*({frozenset([*needed, *columns]) for columns in of_one} for of_one in modes))
     smallest = [

@@ -35,7 +35,7 @@ from pyterrier_mathamr._common.errors import (
 )
 from pyterrier_mathamr._common.ids import visible
 from pyterrier_mathamr._common.private import run_exit_functions
-from pyterrier_mathamr._common.running.variables import wait_passively
+from pyterrier_mathamr._common.running.settings import wait_passively
 
 _COMMAND = f"{__name__}.command"
 

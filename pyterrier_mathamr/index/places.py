@@ -26,7 +26,7 @@ from typing import Any, Protocol
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.running.processes import limit_cores
 from pyterrier_mathamr._common.running.ray_cluster import RayCluster, node_name, other_release
-from pyterrier_mathamr._common.running.variables import variables_of_worker
+from pyterrier_mathamr._common.running.settings import variables_of_worker
 from pyterrier_mathamr._common.running.worker import Worker, WorkerDiedError
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.store import META, NotBuiltError

@@ -62,7 +62,7 @@ from torch import Tensor, nn
 
 from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr._common.running.resources import seeded
-from pyterrier_mathamr._common.running.shared import shared
+from pyterrier_mathamr._common.running.settings import shared
 from pyterrier_mathamr.graph import MASK_ID, GraphBatch, GraphTensors, MathAMRGraph, VirtualKind, Vocabulary, collate
 
 from .config import RELATIONAL_CONV, MathAMRConfig

@@ -27,7 +27,7 @@ from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError, fir
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.parameters import ByParameters, Rule, one_of
 from pyterrier_mathamr._common.records import parse_json
-from pyterrier_mathamr._common.running.shared import shared
+from pyterrier_mathamr._common.running.settings import shared
 from pyterrier_mathamr.store import Cache
 
 from .batching import choose_device, has_bfloat16

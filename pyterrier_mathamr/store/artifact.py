@@ -20,20 +20,8 @@ from .errors import DamagedError, NotBuiltError, StoreError, UnfinishedJobError,
 from .files import sync_folder, write_file, writer_lock, writing
 from .hub import SharedArtifact
 from .job import Job, drop_job, existing, job_folder, job_header, read_job, sound_parts
-from .manifest import (
-    META,
-    PACKAGE,
-    Kind,
-    Manifest,
-    Marks,
-    Mode,
-    PartMeta,
-    clean,
-    has_manifest,
-    read_manifest,
-    write_manifest,
-)
-from .parts import MARKS, Parts, Snapshot, StoredPart, merged, signature
+from .manifest import META, Manifest, Mode, Snapshot, clean, has_manifest, read_manifest, signature, write_manifest
+from .parts import MARKS, PACKAGE, Kind, Marks, PartMeta, Parts, StoredPart, merged
 
 
 class StoredArtifact(Counted, SharedArtifact):
@@ -89,9 +77,7 @@ class StoredArtifact(Counted, SharedArtifact):
 
         Raises:
             NotBuiltError: it is not built; reports the progress of an interrupted job.
-            FormatError: it has a format that this release does not read.
-            DamagedError: a file is missing, truncated or changed.
-            OtherArtifactError: something else is at the path.
+            OtherArtifactError, FormatError, DamagedError: something else is at the path, or it cannot be read.
         """
         if self._pinned is False:
             raise NotBuiltError(self.path, f"there was no {self.KIND.name} when this state was opened")
@@ -144,11 +130,7 @@ class StoredArtifact(Counted, SharedArtifact):
                 raise
 
     def verify(self) -> None:
-        """Read the whole artifact and compare every checksum.
-
-        Raises:
-            StoreError: the first fault; ``mathamr verify`` lists all of them.
-        """
+        """Read the whole artifact, compare every checksum, and raise the first fault; ``mathamr verify`` lists all."""
         for fault in self.faults():
             raise fault
 
@@ -172,16 +154,12 @@ class StoredArtifact(Counted, SharedArtifact):
                     yield from part.faults(read)
 
     def check_member(self, identity: str, whole: Path) -> None:
-        """Check that this is the state ``identity`` that the manifest of ``whole``, an artifact of several, names.
-
-        Raises:
-            DamagedError: it is missing, or a different one. StoreError: it cannot be opened.
-        """
+        """Check that this is the state ``identity`` that the manifest of ``whole``, an artifact of several, names."""
         try:
-            found = self.snapshot().identity
+            snapshot = self.snapshot()
         except NotBuiltError as error:
             raise DamagedError(self.path, f"{whole / META} names it, and it is missing") from error
-        if found != identity:
+        if snapshot.identity != identity:
             raise DamagedError(self.path, f"it is not the part that {whole / META} names")
 
     def member_faults(self, identity: str, whole: Path, *, verbose: bool = False) -> Iterator[StoreError]:
@@ -216,22 +194,14 @@ class StoredArtifact(Counted, SharedArtifact):
         return sum(part.count for part in job.parts) if job else 0
 
     def discard(self) -> None:
-        """Remove the work of an interrupted job; the artifact itself stays.
-
-        Raises:
-            WriteError: the job is still running.
-        """
+        """Remove the work of an interrupted job, which must not be running; the artifact itself stays."""
         path = self.path.absolute()
         if job_folder(path).exists():
             with writer_lock(path):
                 drop_job(path)
 
     def delete(self, ids: Iterable[str]) -> None:
-        """Remove rows by their ids, in one step; :meth:`compact` frees their bytes.
-
-        Raises:
-            UnknownIdError: some are not in it; the error names them, and nothing is removed.
-        """
+        """Remove rows by their ids, in one step; :meth:`compact` frees their bytes. All ids must be known."""
         path, kind = self.path.absolute(), self.KIND
         if not kind.fields:
             raise StoreError(path, f"rows of a {kind.name} cannot be deleted; build it again without them")
@@ -269,15 +239,15 @@ class StoredArtifact(Counted, SharedArtifact):
 
         if kind.merge is None or (share and not any(is_due(part.meta) for part in self.snapshot().parts)):
             return
-        if (found := read_job(path, kind)) and found.parts and not found.published:
-            raise UnfinishedJobError(path, {"job": (dict(found.header), "compact")})
+        if (left := read_job(path, kind)) and left.parts and not left.published:
+            raise UnfinishedJobError(path, {"job": (dict(left.header), "compact")})
         with self.job("append", {"job": "compact"}, resume=False) as job, writing(path):
             old, parts = job.parts, []
             sizes = [part.meta.size * part.meta.live // max(1, part.meta.count) for part in old]
             runs = [range(i, i + 1) for i in range(len(old))] if share else runs_within(sizes, kind.part_bytes)
             for run in runs:
-                some = old[run.start : run.stop]
-                stays = len(some) == 1 and not is_due(some[0].meta)
-                parts.append(some[0] if stays else job.write(merged(some)))
+                neighbors = old[run.start : run.stop]
+                stays = len(neighbors) == 1 and not is_due(neighbors[0].meta)
+                parts.append(neighbors[0] if stays else job.write(merged(neighbors)))
             job.parts = parts
             job.publish(job.base.details if job.base else {})

@@ -52,26 +52,18 @@ class Cache(ByPath):
         self.path = Path(path)
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Read the known values; a changed one is left out, with a warning.
-
-        Raises:
-            StoreError: the file is not a cache, is damaged, or cannot be opened.
-        """
+        """Read the known values; a changed one is left out, with a warning, and a damaged file is a ``StoreError``."""
         if not self.path.exists():
             return {}
         with self._opened("rw") as file:
-            found, changed = _read(file, keys) if self._check(file) else ({}, [])
+            known, changed = _read(file, keys) if self._check(file) else ({}, [])
         if changed:
             text = f"{self.path}: {len(changed)} values were changed since they were written; they are computed again"
             warnings.warn(MathAMRWarning(text), stacklevel=2)
-        return found
+        return known
 
     def add(self, values: Mapping[bytes, bytes]) -> None:
-        """Add values: all of them, or none if it fails. A known key keeps its value.
-
-        Raises:
-            StoreError: the file is not a cache, is damaged, or cannot be written.
-        """
+        """Add values: all of them, or none if it fails. A known key keeps its value."""
         if not values:
             return
         with self._opened("rwc") as file:
@@ -107,9 +99,9 @@ class Cache(ByPath):
             with self._opened("rw") as file:
                 if not self._check(file):
                     return
-                for (found,) in file.execute("PRAGMA integrity_check"):
-                    if found != "ok":
-                        yield self._damaged(f"its structure is wrong ({found!s:.200})")
+                for (fault,) in file.execute("PRAGMA integrity_check"):
+                    if fault != "ok":
+                        yield self._damaged(f"its structure is wrong ({fault!s:.200})")
                 (total,) = file.execute("SELECT COUNT(*) FROM entry").fetchone()
                 # closed at once: an error holds this frame, and an open query would lock the file against writers
                 with closing(file.execute("SELECT * FROM entry")) as entries:
@@ -121,11 +113,7 @@ class Cache(ByPath):
             yield error
 
     def verify(self) -> None:
-        """Read the whole file.
-
-        Raises:
-            StoreError: the first fault.
-        """
+        """Read the whole file, and raise its first fault."""
         for fault in self.faults():
             raise fault
 
@@ -144,9 +132,8 @@ class Cache(ByPath):
                 with self.path.open("rb") as content:  # SQLite treats any file of a few bytes as an empty database
                     start = content.read(len(_MAGIC))
                 if start not in (b"", _MAGIC):
-                    raise OtherArtifactError(
-                        self.path, f"it is not a cache, or its first bytes were changed; {_REMOVABLE}"
-                    )
+                    reason = f"it is not a cache, or its first bytes were changed; {_REMOVABLE}"
+                    raise OtherArtifactError(self.path, reason)
             uri = f"{self.path.absolute().as_uri()}?mode={mode}"
             with closing(sqlite3.connect(uri, uri=True, timeout=_WAIT, isolation_level=None)) as file:
                 file.execute("PRAGMA synchronous = OFF")
@@ -184,7 +171,7 @@ class Cache(ByPath):
 
 def _read(file: sqlite3.Connection, keys: Sequence[bytes]) -> tuple[dict[bytes, bytes], list[tuple[int]]]:
     """Read the intact values, and the rows of the changed ones."""
-    found: dict[bytes, bytes] = {}
+    known: dict[bytes, bytes] = {}
     changed = []
     asked = set(keys)
     for start in range(0, len(keys), _AT_ONCE):
@@ -193,8 +180,8 @@ def _read(file: sqlite3.Connection, keys: Sequence[bytes]) -> tuple[dict[bytes, 
             if not _sound(key, value, digest):
                 changed.append((row,))
             elif key in asked:
-                found[key] = value
-    return found, changed
+                known[key] = value
+    return known, changed
 
 
 def _number(key: bytes) -> int:

@@ -50,11 +50,7 @@ class FileSum(NamedTuple):
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn an error of the operating system into one that names the artifact.
-
-    Raises:
-        WriteError: the disk is full, read-only or gone, or a permission is missing.
-    """
+    """Turn an error of the operating system into a ``WriteError`` that names the artifact at ``path``."""
     try:
         yield
     except (OSError, sqlite3.OperationalError) as error:
@@ -67,9 +63,9 @@ def write_file(path: Path, pieces: Iterable[bytes | memoryview]) -> FileSum:
     with open(path, "xb") as out:
         for piece in pieces:
             for start in range(0, len(piece), _CHUNK):
-                part = piece[start : start + _CHUNK]
-                out.write(part)
-                digest.update(part)
+                chunk = piece[start : start + _CHUNK]
+                out.write(chunk)
+                digest.update(chunk)
             size += len(piece)
         out.flush()
         sync_file(out.fileno())
@@ -95,12 +91,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> FileSum:
 
 
 def map_arrays(path: Path) -> dict[str, Array]:
-    """Map the arrays of a safetensors file into memory, copy-on-write.
-
-    Raises:
-        DamagedError: the file is not in this format, or an array does not lie inside it.
-        OSError: the file cannot be opened.
-    """
+    """Map the arrays of the safetensors file at ``path`` into memory, copy-on-write; a wrong one is damaged."""
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
         if length > _MOST_HEADER:
@@ -125,22 +116,21 @@ def _array(data: Array, dtype: str, shape: list[int], data_offsets: list[int]) -
 
 
 def parse_object(data: bytes, path: Path) -> dict[str, Any]:
-    """Read one JSON object from arbitrary bytes, ``data`` of the file at ``path``.
+    """Read one JSON object from arbitrary bytes, ``data`` of the file at ``path``; ``DamagedError`` for all else.
 
-    Raises:
-        DamagedError: it is not an object, nests too deeply, or has a NaN or a number of a thousand digits.
+    So are a NaN, deep nesting, and a number of a thousand digits.
     """
+
+    def refuse(constant: str) -> float:
+        raise ValueError(f"the number {constant}")
+
     try:
-        content = json.loads(data, parse_constant=_refuse_constant)
+        content = json.loads(data, parse_constant=refuse)
     except (ValueError, RecursionError) as error:
         raise DamagedError(path, f"it is not JSON ({error!s:.200})") from error
     if not isinstance(content, dict):
         raise DamagedError(path, "it is not a JSON object")
     return content
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"the number {name}")
 
 
 def check_number(value: object) -> int:
@@ -160,10 +150,9 @@ def swap_file(path: Path, data: bytes) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Write a file of the user's next to its place, and move it there in one step when it is complete.
+    """Write the user's file at ``path`` next to its place, and move it there in one step when it is complete.
 
-    Raises:
-        WriteError: it cannot be written; the old file is unchanged.
+    On any error, such as a ``WriteError``, the old file is unchanged.
     """
     unfinished = path.with_name(f".{path.name}.new")
     try:
@@ -180,11 +169,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write ``data`` to the user's file at ``path`` in one step.
-
-    Raises:
-        WriteError: it cannot be written; the old file is unchanged.
-    """
+    """Write ``data`` to the user's file at ``path`` in one step; see :func:`replacing`."""
     with replacing(path) as out:
         out.write(data)
 
@@ -207,11 +192,11 @@ def sync_folder(path: Path) -> None:
 
 def sync_tree(folder: Path) -> None:
     """Sync all files in a folder and the names that lead to them, as other code wrote them."""
-    for place, _, names in os.walk(folder):
+    for inner, _, names in os.walk(folder):
         for name in names:
-            with open(Path(place) / name, "rb+") as file:
+            with open(Path(inner) / name, "rb+") as file:
                 sync_file(file.fileno())
-        sync_folder(Path(place))
+        sync_folder(Path(inner))
 
 
 def move(source: Path, target: Path) -> None:
@@ -255,9 +240,6 @@ def scratch_array(folder: Path | None, count: int, dtype: np.dtype[Any]) -> Arra
         folder: on the disk of this folder, or of other temporary files if it is read-only; ``None`` for memory.
         count: length of the array.
         dtype: of its numbers.
-
-    Raises:
-        OSError: the disk has no room for it.
     """
     if folder is None or not count:
         return np.zeros(count, dtype)
@@ -278,11 +260,7 @@ class Appended:
         self._file = None if folder is None else _nameless(folder)
 
     def append(self, values: Array) -> None:
-        """Add numbers at the end.
-
-        Raises:
-            OSError: the disk has no room for them.
-        """
+        """Add numbers at the end."""
         values = np.ascontiguousarray(values, self._dtype)
         self._count += len(values)
         if self._file is None:
@@ -309,10 +287,7 @@ def writer_lock(path: Path, *, wait: bool = False) -> Iterator[None]:
 
     Args:
         path: the artifact; its parent folder is created if necessary.
-        wait: wait for another writer.
-
-    Raises:
-        WriteError: another writer holds it, whose process is named, or its folder cannot be written.
+        wait: wait for another writer; otherwise a ``WriteError`` names the process that holds the lock.
     """
     from filelock import FileLock, Timeout
 
@@ -345,10 +320,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     """Fill a folder of files that appears at ``path`` complete, or not at all.
 
     Args:
-        path: does not exist yet.
-
-    Yields:
-        An empty folder next to it.
+        path: does not exist yet; an empty folder next to it is yielded.
 
     Raises:
         WriteError: another process is filling it, or it cannot be written.

@@ -80,12 +80,7 @@ def _table(frame: pd.DataFrame) -> str:
 
 
 def upload(folder: Path, repo: str, kind: Literal["model", "dataset"], *, private: bool | None = None) -> str:
-    """Upload a folder to ``organization/name`` or ``organization/name@branch``, and return its address.
-
-    Raises:
-        MissingExtraError: huggingface_hub is not installed.
-        MathAMRError: the hub refuses it, or cannot be reached.
-    """
+    """Upload a folder to ``organization/name`` or ``organization/name@branch``, and return its address."""
     hub = require("huggingface_hub", EXTRA)
     name, branch = split_branch(repo)
     try:
@@ -102,9 +97,7 @@ def download(repo: str, patterns: Sequence[str]) -> Path:
     """Fetch some files of a model, and return the folder in the hub's cache.
 
     Raises:
-        MissingExtraError: huggingface_hub is not installed.
-        OSError: the hub cannot be reached, or has no such model.
-        ValueError: ``repo`` is not a valid name.
+        OSError: the hub cannot be reached, or has no such model. ValueError: ``repo`` is not a valid name.
     """
     name, branch = split_branch(repo)
     hub = require("huggingface_hub", EXTRA)
@@ -179,8 +172,8 @@ class SharedArtifact(ByPath, pt.Artifact):  # type: ignore[misc]
         try:
             artifact = pt.Artifact.from_hf(repo, branch, expected_sha256=expected_sha256, **arguments)
         except (OSError, ValueError) as error:
-            reason = f"hf:{repo} cannot be fetched: {first_line(error)}"
-            raise MathAMRError(f"{reason}. Check the name and the connection.") from error
+            reason = f"hf:{repo} cannot be fetched: {first_line(error)}. Check the name and the connection."
+            raise MathAMRError(reason) from error
         if not isinstance(artifact, cls):
             kind = type(artifact).__name__
             raise MathAMRError(f"hf:{repo} is a {kind}, not a {cls.__name__}. Open it with its own class.")

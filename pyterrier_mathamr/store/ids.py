@@ -53,29 +53,29 @@ class IdFile:
         blocks: list[tuple[int, int, int]] = []  # ids before it, where it begins, bytes of an id
         prefixes: list[bytes] = []
         self._ends = self._order = np.zeros(0, dtype=np.uint32)
-        self.count, place = 0, 0
+        self.count, header = 0, 0
         try:
-            while place >= 0:
-                kind, following, ids, length = _HEADER.unpack(self._data[place : place + _HEADER.size].tobytes())
-                here = place + _HEADER.size + length
-                about = parse_object(self._data[place + _HEADER.size : here].tobytes(), path)
+            while header >= 0:
+                kind, following, ids, length = _HEADER.unpack(self._data[header : header + _HEADER.size].tobytes())
+                content = header + _HEADER.size + length
+                about = parse_object(self._data[header + _HEADER.size : content].tobytes(), path)
                 if kind == _IDS and about["format"] == FORM:
                     prefixes.append(about["prefix"].encode())
-                    blocks.append((self.count, here, about["length"] - len(prefixes[-1])))
+                    blocks.append((self.count, content, about["length"] - len(prefixes[-1])))
                     self.count += ids
                 elif kind == _BY_HASH and about["format"] == "hash":
                     buckets = (1 << about["hash_bits"]) + 1
                     # uint32 that need not be aligned in the file
-                    numbers = np.ndarray(buckets + ids, "<u4", buffer=self._data.data, offset=here)
+                    numbers = np.ndarray(buckets + ids, "<u4", buffer=self._data.data, offset=content)
                     self._ends, self._order = numbers[:buckets], numbers[buckets:]
-                elif place:
+                elif header:
                     raise ValueError(f"a block of the format {about.get('format')}")
-                if 0 <= following <= place:
+                if 0 <= following <= header:
                     raise ValueError("blocks that go round")
-                place = following
+                header = following
         except (struct.error, KeyError, TypeError, ValueError) as error:
             raise DamagedError(path, f"it is not a file of ids ({error!s:.200})") from error
-        self._firsts, self._places, self._widths = np.array(blocks, dtype=np.int64).reshape(-1, 3).T
+        self._firsts, self._contents, self._widths = np.array(blocks, dtype=np.int64).reshape(-1, 3).T
         self._prefixes = np.array(prefixes or [b"-"], dtype=np.bytes_)
         self._starts = np.array(list(map(len, prefixes)), dtype=np.int64)
 
@@ -88,24 +88,24 @@ class IdFile:
         ids = self._prefixes.astype(f"S{max(length, self._prefixes.itemsize)}")[block]
         letters = ids.view(np.uint8).reshape(len(rows), -1)
         stored = (columns >= start[:, None]) & (columns < (start + width)[:, None])
-        places = (self._places[block] + (rows - self._firsts[block]) * width - start)[:, None] + columns
-        letters[:, :length][stored] = self._data[places[stored]]
+        offsets = (self._contents[block] + (rows - self._firsts[block]) * width - start)[:, None] + columns
+        letters[:, :length][stored] = self._data[offsets[stored]]
         return ids
 
     def rows(self, ids: npt.NDArray[np.bytes_], hashes: npt.NDArray[np.uint32]) -> Rows:
         """Look up the row of each id by its hash: int64 ``[len(ids)]``, -1 for one that is not in the file."""
-        found = np.full(len(ids), -1, dtype=np.int64)
+        rows = np.full(len(ids), -1, dtype=np.int64)
         buckets = hashes & np.uint32(len(self._ends) - 2)
-        places, ends = self._ends[buckets].astype(np.int64), self._ends[buckets + np.uint32(1)]
-        left = np.flatnonzero(places < ends)
+        next_in_bucket, ends = self._ends[buckets].astype(np.int64), self._ends[buckets + np.uint32(1)]
+        left = np.flatnonzero(next_in_bucket < ends)
         while len(left):
-            rows = self._order[places[left]].astype(np.int64)
-            same = self.ids(rows) == ids[left]
-            found[left[same]] = rows[same]
+            candidates = self._order[next_in_bucket[left]].astype(np.int64)
+            same = self.ids(candidates) == ids[left]
+            rows[left[same]] = candidates[same]
             left = left[~same]
-            places[left] += 1
-            left = left[places[left] < ends[left]]
-        return found
+            next_in_bucket[left] += 1
+            left = left[next_in_bucket[left] < ends[left]]
+        return rows
 
 
 def hashes_of(ids: npt.NDArray[np.bytes_]) -> npt.NDArray[np.uint32]:
@@ -122,19 +122,14 @@ def write_id_file(path: Path, ids: Iterable[str]) -> None:
     npids reads any text without NUL, :class:`IdFile` printable ASCII.
     """
     import npids
+    from npids.utils import FileManager
 
     with npids.Lookup.builder(str(path), build_inv=False) as builder:
         builder.formats = {FORM: builder.formats[FORM]}
         builder.seeded_formats = dict(builder.formats)
         for name in ids:
             builder.add(name)
-    _add_rows_by_hash(path)
-
-
-def _add_rows_by_hash(path: Path) -> None:
-    """Add the rows by hash, as npids does with many times the memory."""
-    from npids.utils import FileManager
-
+    # the rows by hash, which npids would add with many times the memory
     file = IdFile(path)
     bits = (file.count - 1).bit_length()
     folder = path.parent if file.count > _BLOCK else None
@@ -173,8 +168,8 @@ class Keys:
     def __len__(self) -> int:
         return len(self.names)
 
-    def __getitem__(self, places: Rows) -> Keys:
-        return Keys(self.names[places], self.hashes[places])
+    def __getitem__(self, chosen: Rows) -> Keys:
+        return Keys(self.names[chosen], self.hashes[chosen])
 
 
 class IdTable:
@@ -211,27 +206,25 @@ class IdTable:
         """Look up the rows of ids: int64 ``[len(keys)]``, -1 for one that is not in it."""
         if not len(keys) or not self.count:
             return np.full(len(keys), -1, dtype=np.int64)
-        found = self._file.rows(keys.names, keys.hashes)
-        found[found >= self.count] = -1
-        return found
+        rows = self._file.rows(keys.names, keys.hashes)
+        rows[rows >= self.count] = -1
+        return rows
 
     def texts(self, rows: Rows) -> list[str]:
         names: list[str] = []
         for start in range(0, len(rows), _AT_ONCE):
             names += self._file.ids(rows[start : start + _AT_ONCE]).astype(np.str_).tolist()
         if len(self._odd[-1]):
-            for place in [place for place, name in enumerate(names) if name.startswith(_ODD)]:
-                names[place] = self._odd_id(int(rows[place]))
+            texts, offsets, odd_rows = self._odd
+            for i in [i for i, name in enumerate(names) if name.startswith(_ODD)]:
+                try:
+                    number = int(np.searchsorted(odd_rows, rows[i]))
+                    start, end = offsets[number : number + 2].tolist()
+                    names[i] = bytes(texts[start:end]).decode("utf-8", "surrogatepass")
+                except ValueError as error:
+                    reason = f"the id of its row {rows[i]} cannot be read ({error})"
+                    raise DamagedError(self._path.parent, reason) from error
         return names
-
-    def _odd_id(self, row: int) -> str:
-        texts, offsets, rows = self._odd
-        try:
-            place = int(np.searchsorted(rows, row))
-            start, end = offsets[place : place + 2].tolist()
-            return bytes(texts[start:end]).decode("utf-8", "surrogatepass")
-        except ValueError as error:
-            raise DamagedError(self._path.parent, f"the id of its row {row} cannot be read ({error})") from error
 
     def __len__(self) -> int:
         return self.count

@@ -52,22 +52,8 @@ from .errors import (
 )
 from .files import file_sum, move, remove, swap_file, sync_folder, write_file, writing
 from .ids import Rows
-from .manifest import (
-    META,
-    Content,
-    Kind,
-    Manifest,
-    Mode,
-    PartMeta,
-    clean,
-    is_published,
-    read_manifest,
-    read_parts,
-    read_signed,
-    signed,
-    write_manifest,
-)
-from .parts import Parts, StoredPart, merged, parts_to_merge, write_part
+from .manifest import META, Manifest, Mode, clean, read_manifest, read_parts, read_signed, signed, write_manifest
+from .parts import Content, Kind, PartMeta, Parts, StoredPart, merged, parts_to_merge, write_part
 
 JOB = "job.json"
 _PART = "part.json"
@@ -137,9 +123,9 @@ def sound_parts(metas: Sequence[PartMeta], kind: Kind, path: Path) -> list[Store
     """Open the parts of unfinished work, up to the first damaged one; they may have been moved already."""
     parts: list[StoredPart] = []
     for meta in metas:
-        place = job_folder(path) / "parts"
+        folder = job_folder(path) / "parts"
         try:
-            part = StoredPart(place if (place / meta.name).exists() else path, meta, kind, path)
+            part = StoredPart(folder if (folder / meta.name).exists() else path, meta, kind, path)
             if fault := next(part.faults(), None):
                 raise fault
         except (DamagedError, OSError) as error:
@@ -153,7 +139,7 @@ def sound_parts(metas: Sequence[PartMeta], kind: Kind, path: Path) -> list[Store
 
 
 def differences(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, tuple[object, object]]:
-    """Return the values that differ between the ``kept`` and the ``wanted`` fingerprint, by name, as pairs."""
+    """Return the values that differ between the ``kept`` and the ``wanted`` fingerprint: pairs by name."""
     names = dict.fromkeys([*kept, *wanted])
     return {name: (kept.get(name), wanted.get(name)) for name in names if kept.get(name) != wanted.get(name)}
 
@@ -161,7 +147,7 @@ def differences(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str,
 def existing(path: Path, kind: Kind, mode: Mode) -> tuple[Manifest | None, int]:
     """Return the manifest of the artifact at the path before a job, and the number of its next part."""
     try:
-        found = read_manifest(path, kind)
+        manifest = read_manifest(path, kind)
     except NotBuiltError:
         return None, 0
     except (DamagedError, FormatError):
@@ -172,26 +158,23 @@ def existing(path: Path, kind: Kind, mode: Mode) -> tuple[Manifest | None, int]:
     if mode == "create":
         choice = "Use mode='overwrite' to replace it, mode='append' to add to it, or another path"
         raise WriteError(path, f"there is a {kind.name} already. {choice}")
-    return found, found.next
+    return manifest, manifest.next
 
 
 def file_fingerprint(path: str | Path) -> list[object]:
     """Return a fingerprint of the content of a file: its size and SHA-256.
 
     Above 100 MB: its size, the time of its last change, and the SHA-256 of its first and last megabyte.
-
-    Raises:
-        OSError: the file cannot be read.
     """
     path = Path(path)
-    found = path.stat()
-    if found.st_size <= _WHOLE:
+    status = path.stat()
+    if status.st_size <= _WHOLE:
         return list(file_sum(path))
     with open(path, "rb") as file:
         digest = hashlib.sha256(file.read(_END))
         file.seek(-_END, 2)
         digest.update(file.read(_END))
-    return [found.st_size, found.st_mtime_ns, digest.hexdigest()]
+    return [status.st_size, status.st_mtime_ns, digest.hexdigest()]
 
 
 def row_fingerprint(row: Mapping[str, Any]) -> int:
@@ -238,33 +221,31 @@ class Job:
 
     def _take_over(self) -> list[StoredPart]:
         """Open the finished parts of an earlier run, or begin with none."""
-        found = read_job(self.path, self.kind)
-        place = self.folder / "parts"
-        if found and self.resume and found.continued_by(self._header, self.path, self.kind, self._replaced):
-            place.mkdir(exist_ok=True)
-            for meta in found.parts:
+        earlier = read_job(self.path, self.kind)
+        folder = self.folder / "parts"
+        if earlier and self.resume and earlier.continued_by(self._header, self.path, self.kind, self._replaced):
+            folder.mkdir(exist_ok=True)
+            for meta in earlier.parts:
                 self._next = max(self._next, int(meta.name.removeprefix("part-")) + 1)
-                if not (place / meta.name).exists() and (self.path / meta.name).exists():
-                    move(self.path / meta.name, place / meta.name)  # that run died before the manifest was swapped
-            return sound_parts(found.parts, self.kind, self.path)
-        if found is None and any(self.folder.glob("parts/part-*")):
+                if not (folder / meta.name).exists() and (self.path / meta.name).exists():
+                    move(self.path / meta.name, folder / meta.name)  # that run died before the manifest was swapped
+            return sound_parts(earlier.parts, self.kind, self.path)
+        if earlier is None and any(self.folder.glob("parts/part-*")):
             text = f"{self.folder}: its {JOB} cannot be read, so its unfinished work is discarded"
             warnings.warn(MathAMRWarning(text), stacklevel=2)
         drop_job(self.path)
         try:
-            place.mkdir(parents=True)
+            folder.mkdir(parents=True)
             self._note()
         except OSError:
             drop_job(self.path)
             raise
         return []
 
-    def _note(self) -> None:
-        """Write down the finished parts of this job."""
-        self._noted = [asdict(part.meta) for part in self.parts[self._standing :]]
-        self._write_note("")
-
-    def _write_note(self, published: str) -> None:
+    def _note(self, published: str = "") -> None:
+        """Write down the finished parts, or the manifest that is being published; its last merge is not noted."""
+        if not published:
+            self._noted = [asdict(part.meta) for part in self.parts[self._standing :]]
         note = {"header": self._header, "parts": self._noted, "published": published}
         swap_file(self.folder / JOB, signed(note))
 
@@ -272,10 +253,7 @@ class Job:
         """Find the rows that an earlier run has finished; the caller compares their content.
 
         Returns:
-            int64 ``[len(ids)]``, rows of :attr:`done`, -1 for a new id.
-
-        Raises:
-            DuplicateIdError: one comes a second time.
+            int64 ``[len(ids)]``, rows of :attr:`done`, -1 for a new id; one that comes twice is a ``DuplicateIdError``.
         """
         if not self._missing:  # all came again; a duplicate is found when its part is added
             return np.full(len(ids), -1, dtype=np.int64)
@@ -305,12 +283,7 @@ class Job:
         return Parts(self.parts).look_up(ids)
 
     def add(self, content: Content) -> None:
-        """Write one more part; from then on it is kept if this process dies.
-
-        Raises:
-            DuplicateIdError: an id comes twice, or is stored already.
-            WriteError: the part cannot be written.
-        """
+        """Write one more part, whose ids must be new; from then on it is kept if this process dies."""
         self._add(list(content.ids), lambda: self.write(content))
 
     def plan(self) -> None:
@@ -324,12 +297,11 @@ class Job:
         part = StoredPart(self.folder / "planned" / f"{number:06d}", meta, self.kind, self.path)
 
         def moved() -> StoredPart:
-            place = self.folder / "parts"
-            own = replace(meta, name=f"part-{self._next:06d}")
-            remove(place / own.name)  # of a job that was killed here
-            move(part.path, place / own.name)
+            folder, renamed = self.folder / "parts", replace(meta, name=f"part-{self._next:06d}")
+            remove(folder / renamed.name)  # of a job that was killed here
+            move(part.path, folder / renamed.name)
             self._next += 1
-            return StoredPart(place, own, self.kind, self.path)
+            return StoredPart(folder, renamed, self.kind, self.path)
 
         self._add(part.ids.texts(np.arange(len(part))), moved)
 
@@ -345,11 +317,11 @@ class Job:
 
     def write(self, content: Content) -> StoredPart:
         """Write a part without adding it."""
-        place = self.folder / "parts"
-        meta = write_part(place / f"part-{self._next:06d}", content, self.kind)
+        folder = self.folder / "parts"
+        meta = write_part(folder / f"part-{self._next:06d}", content, self.kind)
         self._next += 1
-        sync_folder(place)
-        return StoredPart(place, meta, self.kind, self.path)
+        sync_folder(folder)
+        return StoredPart(folder, meta, self.kind, self.path)
 
     def _merge(self, first: int, *, noted: bool = True) -> None:
         """Merge the neighbors that have accumulated among the parts from ``first`` on."""
@@ -392,30 +364,34 @@ class Job:
 
     def publish(self, details: Mapping[str, Any]) -> Manifest:
         """Move the parts to the artifact, swap the manifest, and remove files that it does not name."""
-        path, place = self.path, self.folder / "parts"
+        path, folder = self.path, self.folder / "parts"
         manifest = Manifest(details, tuple(part.meta for part in self.parts), self._next)
-        self._write_note(manifest.checksum(self.kind))
+        self._note(published=manifest.checksum(self.kind))
         try:
             if self._replaced is None and not (path / META).exists():
                 # The folder of the parts becomes the artifact, which did not exist, by one renaming.
-                write_manifest(place, manifest, self.kind)
+                write_manifest(folder, manifest, self.kind)
                 named = {part.name for part in manifest.parts}
-                for stray in place.glob("part-*"):
+                for stray in folder.glob("part-*"):
                     if stray.name not in named:
                         remove(stray)
                 if path.exists():
                     path.rmdir()
-                move(place, path)
+                move(folder, path)
             else:
                 # No manifest names the parts that are moved until it is swapped.
                 for part in self.parts:
-                    if part.path.parent == place:
+                    if part.path.parent == folder:
                         remove(path / part.meta.name)  # moved by a job that was killed, and named by no manifest
                         move(part.path, path / part.meta.name)
                 write_manifest(path, manifest, self.kind)
                 clean(path, manifest)
         except OSError as error:
-            if not is_published(path, manifest, self.kind):
+            try:
+                published = (path / META).read_bytes() == manifest.to_bytes(self.kind)
+            except OSError:
+                published = False
+            if not published:
                 raise
             text = f"{path}: the new artifact is in place, but a power cut may undo it ({error.strerror or error})"
             warnings.warn(MathAMRWarning(text), stacklevel=3)
@@ -434,25 +410,19 @@ class Job:
 def write_planned(
     folder: Path, number: int, of: str, make: Callable[[], Content], kind: Kind, *, root: Path
 ) -> PartMeta:
-    """Write a part that a job has planned, in a worker, unless an earlier attempt has.
+    """Write a part that a job has planned, in a worker, unless an earlier attempt has; :meth:`Job.adopt` takes it over.
 
     Args:
-        folder: of the job, which has called :meth:`Job.plan`.
+        folder: of the job, which has called :meth:`Job.plan`; without it the job is over, which is a ``WriteError``.
         number: of the part among those planned.
         of: identifies the sources of the part; a part of other sources is not taken.
         make: computes the content.
         kind: its declaration.
         root: the artifact, for errors.
-
-    Returns:
-        The description of the part that is there, perhaps by another attempt, for :meth:`Job.adopt`.
-
-    Raises:
-        WriteError: the part cannot be written, or the job is over.
     """
     target = folder / "planned" / f"{number:06d}"
-    if (found := _planned(target, number, of, kind)) is not None:
-        return found.meta
+    if (planned := _planned(target, number, of, kind)) is not None:
+        return planned.meta
     content = make()
     attempt = folder / "attempts" / uuid.uuid4().hex
     with writing(root):
@@ -465,9 +435,9 @@ def write_planned(
                 remove(target)  # of an earlier plan, or damaged
             move(attempt, target)
         except OSError:
-            if (found := _planned(target, number, of, kind)) is None:
+            if (planned := _planned(target, number, of, kind)) is None:
                 raise
-            return found.meta  # another attempt was first
+            return planned.meta  # another attempt was first
         finally:
             remove(attempt)
     return meta

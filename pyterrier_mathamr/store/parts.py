@@ -1,6 +1,20 @@
-"""A part of an artifact, several of them as one, and the snapshot that a reader opened, unaffected by later writes.
+"""The declaration of a kind of artifact, a part of one on disk, and several parts as one.
 
-A part has its arrays by memory map, its ids, and which of its rows were deleted.
+::
+
+    VECTORS = Kind(
+        type="multi_vector_index",
+        version=3,
+        fields=(
+            Field("rows", "float32 float16", "r d"),              one of two dtypes; r rows of d numbers
+            Field("offsets", "int64", "m+1", cuts="r"),           row i owns rows[offsets[i]:offsets[i + 1]]
+            Field("order", "int32", "r", below="m"),              each value is a row of the part
+        ),
+        merge=merge_vectors,
+        rebuild="mathamr index GRAPHS MODEL -o {path} --fresh",
+    )
+
+``m`` is the number of ids of a part; any other name is bound at its first use and must agree from then on.
 
 Small parts are merged as they accumulate, in tiers, as Lucene does it: as soon as the last eight parts are of one tier
 or below, they become one, which may complete the eight of the next tier. So an artifact has about eight parts for each
@@ -11,9 +25,10 @@ power of eight between the smallest and a full part, and one for each full part;
 
 from __future__ import annotations
 
+import dataclasses
 import math
-import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -25,12 +40,166 @@ import numpy.typing as npt
 from pyterrier_mathamr._common.ids import as_id
 from pyterrier_mathamr._common.running.processes import runs_within
 
-from .errors import DamagedError, StoreError, UnknownIdError, unreadable
+from .errors import DamagedError, StoreError, unreadable
 from .files import Array, FileSum, file_sum, map_arrays, remove, settled, sync_folder, write_arrays
 from .ids import IdTable, Keys, Rows, id_keys
-from .manifest import ARRAYS, IDS, META, ODD_IDS, Content, Kind, Marks, PartMeta, read_manifest
 
+PACKAGE = "pyterrier-mathamr"
+ARRAYS, IDS = "arrays.safetensors", "ids.npids"
 MARKS = np.dtype("<i8")
+PART_BYTES = 64 << 20
+"""Size of a full part: parts that are smaller are merged as they accumulate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One array of a part.
+
+    Attributes:
+        name: of the array.
+        dtypes: one dtype or several, separated by a space.
+        shape: its extents as letters, ``m+1`` for one more, a number for a fixed extent.
+        cuts: the values ascend from 0 to this extent.
+        below: the values are at least 0 and below this extent.
+        optional: some parts lack it, of another dtype or an earlier release.
+    """
+
+    name: str
+    dtypes: str
+    shape: str
+    cuts: str = ""
+    below: str = ""
+    optional: bool = False
+
+    def bind(self, array: Array, extents: dict[str, int]) -> None:
+        """Check dtype and shape of ``array``, and add new extents, by letter, to ``extents``; else ``ValueError``."""
+        names = self.shape.split()
+        if array.dtype.name not in self.dtypes.split() or array.ndim != len(names):
+            raise ValueError(f"{self.name} is {array.dtype}{list(array.shape)}, not {self.dtypes} [{self.shape}]")
+        for name, extent in zip(names, array.shape, strict=True):
+            letter, _, more = name.partition("+")
+            least = int(more or 0)
+            known = int(letter) if letter.isdigit() else extents.setdefault(letter, extent - least)
+            if extent < least or known != extent - least:
+                raise ValueError(f"{self.name} has {extent} where {name} is {known} (+{least})")
+
+    def check(self, array: Array, extents: Mapping[str, int]) -> None:
+        """Check that no value of ``array`` points outside the array that has its extent in ``extents``."""
+        if self.cuts and (array[0] != 0 or array[-1] != extents[self.cuts] or bool(np.any(array[1:] < array[:-1]))):
+            raise ValueError(f"{self.name} does not ascend from 0 to {extents[self.cuts]}")
+        if self.below and array.size and not 0 <= int(array.min()) <= int(array.max()) < extents[self.below]:
+            raise ValueError(f"{self.name} has values outside 0 … {extents[self.below] - 1}")
+
+
+ODD_IDS = (
+    Field("odd_ids", "uint8", "odd_bytes"),
+    Field("odd_offsets", "int64", "odd+1", cuts="odd_bytes"),
+    Field("odd_rows", "int64", "odd", below="m"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The content of a part.
+
+    Attributes:
+        ids: of its rows, all different.
+        arrays: by the names of the kind's fields.
+        details: further values of the part, kept in the manifest.
+        files: further files by name; they are moved into the part.
+        count: number of rows, for a kind without fields and so without ids.
+    """
+
+    ids: Collection[str] = ()
+    arrays: Mapping[str, Array] = dataclasses.field(default_factory=dict)
+    details: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    files: Mapping[str, Path] = dataclasses.field(default_factory=dict)
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of artifact.
+
+    Attributes:
+        type: PyTerrier's type of the artifact.
+        version: number of the format that is written, and the only one that is read.
+        rebuild: the command or call that rebuilds such an artifact; ``{path}`` is replaced.
+        fields: the arrays of a part, in addition to its ids; a kind without fields has no ids either, only files.
+        files: names of further files of a part; an artifact without any has no parts but consists of other artifacts.
+        merge: merges several neighboring parts, without deleted rows; ``None`` if parts are never merged.
+        part_bytes: size of a full part, which is not merged again.
+        format: PyTerrier's format of the artifact.
+    """
+
+    type: str
+    version: int
+    rebuild: str
+    fields: tuple[Field, ...] = ()
+    files: tuple[str, ...] = ()
+    merge: Callable[[Sequence[StoredPart]], Content] | None = None
+    part_bytes: int = PART_BYTES
+    format: str = "mathamr"
+
+    @property
+    def name(self) -> str:
+        """PyTerrier's name of it: type and format."""
+        return f"{self.type}.{self.format}"
+
+    @property
+    def about(self) -> dict[str, object]:
+        """PyTerrier's keys of the manifest."""
+        return {"type": self.type, "format": self.format, "package_hint": PACKAGE, "format_version": self.version}
+
+    @property
+    def arrays(self) -> tuple[Field, ...]:
+        """All arrays of a part, also those of its ids."""
+        return (*self.fields, *ODD_IDS) if self.fields else ()
+
+    def fields_in(self, names: Container[str]) -> list[Field]:
+        """List the arrays that a part has: all but the optional ones that are not among these names."""
+        return [field for field in self.arrays if not field.optional or field.name in names]
+
+    @property
+    def file_names(self) -> frozenset[str]:
+        return frozenset(self.files) | (frozenset({ARRAYS, IDS}) if self.fields else frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The file of the rows of a part that were deleted: int64, ascending."""
+
+    name: str
+    count: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartMeta:
+    """One part in a manifest.
+
+    Attributes:
+        name: of its folder.
+        count: its rows, deleted ones included.
+        files: size and SHA-256 of each file.
+        details: of the artifact's kind.
+        deleted: the file that lists deleted rows; ``None`` where there is none.
+    """
+
+    name: str
+    count: int
+    files: Mapping[str, FileSum]
+    details: Mapping[str, Any]
+    deleted: Marks | None = None
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.files.values())
+
+    @property
+    def live(self) -> int:
+        """Rows that are not deleted."""
+        return self.count - (self.deleted.count if self.deleted else 0)
 
 
 class StoredPart:
@@ -75,11 +244,7 @@ class StoredPart:
         return name in self._arrays
 
     def sound(self, name: str) -> Path:
-        """Return the path of a file that is parsed as a whole, after its checksum was compared.
-
-        Raises:
-            DamagedError: it was changed.
-        """
+        """Return the path of a file that is parsed as a whole, after its checksum was compared."""
         if file_sum(self.path / name) != self.meta.files[name]:
             raise DamagedError(self.path / name, "its content was changed since it was written")
         return self.path / name
@@ -192,14 +357,10 @@ def _tier(size: int) -> int:
 
 
 def merged(parts: Sequence[StoredPart]) -> Content:
-    """Make one part of several by their kind's function.
-
-    Raises:
-        DamagedError: a file of theirs was changed, which a new checksum would hide.
-    """
+    """Make one part of several by their kind's function."""
     kind = parts[0].kind
     for part in parts:
-        if fault := next(part.faults(), None):
+        if fault := next(part.faults(), None):  # which a new checksum would hide
             raise fault
     if kind.merge is None:
         raise TypeError(f"parts of {kind.name} are not merged")
@@ -273,10 +434,10 @@ class Parts(Collection[str]):
         for number in sorted(range(len(self.parts)), key=lambda number: number != self._last):  # no id is live in two
             if not left.size:
                 break
-            found = self.parts[number].find(keys[left])
-            hits = found >= 0
+            local = self.parts[number].find(keys[left])
+            hits = local >= 0
             if hits.any():
-                rows[left[hits]] = found[hits] + self.bases[number]
+                rows[left[hits]] = local[hits] + self.bases[number]
                 left, self._last = left[~hits], number
         return rows
 
@@ -292,55 +453,6 @@ class Parts(Collection[str]):
     def ids(self, rows: Rows) -> list[str]:
         """Return the ids of some rows, in their order."""
         ids = np.empty(len(rows), dtype=object)
-        for part, places, local in self.by_part(rows):
-            ids[places] = part.ids.texts(local)
+        for part, asked, local in self.by_part(rows):
+            ids[asked] = part.ids.texts(local)
         return list(ids)
-
-
-class Snapshot(Parts):
-    """The artifact of a ``kind`` at ``path`` as it was when it was opened.
-
-    Raises:
-        NotBuiltError, OtherArtifactError, FormatError, DamagedError: see :func:`read_manifest` and :class:`StoredPart`.
-    """
-
-    def __init__(self, path: Path, kind: Kind) -> None:
-        self.path, self.kind = path, kind
-        self.signature = signature(path)
-        self.manifest = read_manifest(path, kind)
-        while True:
-            try:
-                super().__init__([StoredPart(path, meta, kind, path) for meta in self.manifest.parts])
-                break
-            except OSError as error:  # perhaps since a writer has swapped the manifest meanwhile
-                now = read_manifest(path, kind)
-                if now == self.manifest:
-                    raise unreadable(error, path) from error
-                self.manifest = now
-        self.caches: dict[str, Any] = {}
-        """Values computed from this snapshot on first use, such as graphs of an approximate search, by name."""
-
-    @cached_property
-    def identity(self) -> str:
-        """The identity of this state of the artifact: the checksum of its manifest."""
-        return self.manifest.checksum(self.kind)
-
-    def find(self, ids: Sequence[str]) -> Rows:
-        """Look up the row of each id: int64 ``[len(ids)]``.
-
-        Raises:
-            UnknownIdError: some are not in it; the error names them.
-        """
-        rows = self.look_up(ids)
-        if (rows < 0).any():
-            raise UnknownIdError(self.path, [ids[i] for i in np.flatnonzero(rows < 0).tolist()])
-        return rows
-
-
-def signature(path: Path) -> tuple[int, int, int]:
-    """Return inode, time and size of the manifest, which change when it is swapped; zeros where there is none."""
-    try:
-        status = os.stat(path / META)
-    except OSError:
-        return (0, 0, 0)
-    return (status.st_ino, status.st_mtime_ns, status.st_size)

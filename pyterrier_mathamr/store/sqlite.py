@@ -15,14 +15,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
 from .artifact import StoredArtifact
 from .cache import UNREADABLE
 from .errors import DamagedError, unreadable
 from .job import job_folder
-from .parts import Snapshot
+from .manifest import Snapshot
 
 T = TypeVar("T")
 SqliteId = int | str | bytes
@@ -62,14 +61,7 @@ def in_batches(items: Iterable[T]) -> Iterator[list[T]]:
 
 
 class SqliteFile:
-    """An immutable file, open for reading.
-
-    Args:
-        path: the file.
-
-    Raises:
-        DamagedError: it cannot be read, or its tables differ from :attr:`SCHEMA`.
-    """
+    """An immutable file, open for reading; a ``DamagedError`` where its tables differ from :attr:`SCHEMA`."""
 
     SCHEMA: ClassVar[tuple[str, ...]]
     """The statements that made its tables."""
@@ -94,11 +86,7 @@ class SqliteFile:
         self._connection.close()
 
     def query(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of a query, whose ``{}`` becomes a mark for each value.
-
-        Raises:
-            DamagedError: the file cannot be read.
-        """
+        """Return the rows of a query, whose ``{}`` becomes a mark for each value."""
         try:
             return list(self._connection.execute(query.format(",".join("?" * len(values))), values))
         except UNREADABLE as error:
@@ -113,9 +101,7 @@ class SqliteArtifact(StoredArtifact):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -180,5 +166,5 @@ def take_up(scratch: Path, schema: Sequence[str], progress: Iterable[Sequence[ob
 
 def check_integrity(connection: sqlite3.Connection) -> None:
     """Check a whole file before it is published, and raise ``sqlite3.DatabaseError`` where it is damaged."""
-    if (found := connection.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
-        raise sqlite3.DatabaseError(found)
+    if (fault := connection.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
+        raise sqlite3.DatabaseError(fault)

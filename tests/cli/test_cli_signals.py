@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import pyterrier_mathamr
-from pyterrier_mathamr._common.running.worker import postponed
+from pyterrier_mathamr._common.running.settings import postponed
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.cli.group import Interrupted, Interruptible
 

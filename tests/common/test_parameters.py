@@ -11,7 +11,7 @@ import pytest
 
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.parameters import COUNT, ByParameters, Rule, at_least, one_of
+from pyterrier_mathamr._common.parameters import COUNT, FLAG, ByParameters, Rule, at_least, one_of
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaStore
 
@@ -29,25 +29,6 @@ class Searcher(ByParameters):
         return 0
 
 
-def test_methods_are_not_taken_for_parameters_of_their_names() -> None:
-    assert Searcher("here", "fast").parameters() == {"path": "here", "search": "fast", "tokens": 3}
-
-
-@pytest.mark.parametrize(
-    ("options", "shown"), [({}, ""), ({"search": "fast", "tokens": 4}, ", search='fast', tokens=4")]
-)
-def test_the_repr_shows_what_differs_from_the_defaults_and_rebuilds(options: dict[str, object], shown: str) -> None:
-    made = Searcher("here", **options)  # type: ignore[arg-type]
-    assert repr(made) == f"Searcher(path='here'{shown})"
-    assert eval(repr(made)) == made
-
-
-def test_equality_is_by_parameters_and_hashes_agree() -> None:
-    assert Searcher("here") == Searcher("here", "exact")
-    assert hash(Searcher("here")) == hash(Searcher("here", "exact"))
-    assert Searcher("here") != Searcher("there")
-
-
 class Forwarding(Searcher):
     """Hands options on to its base class."""
 
@@ -56,10 +37,18 @@ class Forwarding(Searcher):
         self.others = others
 
 
-def test_options_that_are_handed_on_are_parameters_like_any_other() -> None:
-    made = Forwarding("here", tokens=4)
-    assert repr(made) == "Forwarding(path='here', tokens=4)"
-    assert made == eval(repr(made)) != Forwarding("here", tokens=5)
+def test_parameters_are_the_identity_and_the_repr_shows_what_differs_from_the_defaults() -> None:
+    assert Searcher("here", "fast").parameters() == {"path": "here", "search": "fast", "tokens": 3}
+    for made, shown in (
+        (Searcher("here"), "Searcher(path='here')"),
+        (Searcher("here", "fast", tokens=4), "Searcher(path='here', search='fast', tokens=4)"),
+        (Forwarding("here", tokens=4), "Forwarding(path='here', tokens=4)"),
+    ):
+        assert repr(made) == shown
+        assert eval(shown) == made
+        assert hash(eval(shown)) == hash(made)
+    assert Searcher("here") == Searcher("here", "exact") != Searcher("there")
+    assert Forwarding("here", tokens=4) != Forwarding("here", tokens=5)
 
 
 class Checked(ByParameters):
@@ -70,12 +59,20 @@ class Checked(ByParameters):
         "candidates": COUNT.or_none(),
         "cut": at_least(0),
         "search": one_of("exact", "approximate"),
+        "verbose": FLAG,
     }
 
     def __init__(
-        self, *, num_results: object = 9, candidates: object = None, cut: object = 0, search: object = "exact"
+        self,
+        *,
+        num_results: object = 9,
+        candidates: object = None,
+        cut: object = 0,
+        search: object = "exact",
+        verbose: object = False,
     ) -> None:
         self.num_results, self.candidates, self.cut, self._search = num_results, candidates, cut, search
+        self.verbose = verbose
 
 
 @pytest.mark.parametrize(
@@ -83,7 +80,8 @@ class Checked(ByParameters):
     [
         {"num_results": 1, "candidates": 5, "cut": 0, "search": "approximate"},
         {"num_results": np.int64(5), "cut": np.uint8(3)},
-        {"candidates": None},
+        {"candidates": None, "verbose": True},
+        {"verbose": np.True_},
     ],
 )
 def test_an_option_that_its_rule_allows_is_taken(options: dict[str, object]) -> None:
@@ -97,6 +95,7 @@ def test_an_option_that_its_rule_allows_is_taken(options: dict[str, object]) -> 
         *(("cut", value) for value in (-1, 0.0, False, None)),
         ("num_results", None),
         *(("search", value) for value in ("hnsw", None, 1)),
+        *(("verbose", value) for value in (1, 0, 1.0, np.int64(0), "yes", None, np.array([True]))),
     ],
 )
 def test_an_option_is_refused_when_given_and_when_set(option: str, value: object) -> None:
@@ -133,27 +132,21 @@ def test_equal_objects_hash_equally(one: object, other: object) -> None:
 
 
 KINDS = [
-    mathamr.MathAMRIndex,
-    mathamr.MathAMRFormulaIndex,
-    mathamr.GraphStore,
-    mathamr.BM25Index,
-    mathamr.TangentIndex,
-    FormulaStore,
-    ARQMathCollection,
+    *(mathamr.MathAMRIndex, mathamr.MathAMRFormulaIndex, mathamr.GraphStore, mathamr.BM25Index, mathamr.TangentIndex),
+    *(FormulaStore, ARQMathCollection),
 ]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_same_place_is_equal_by_a_relative_or_an_absolute_path(kind, tmp_path, monkeypatch):
+def test_the_same_place_is_equal_by_a_relative_or_an_absolute_path(tmp_path, monkeypatch):
     (tmp_path / "a").mkdir()
     monkeypatch.chdir(tmp_path)
-    here = kind(tmp_path / "a")
-    assert here == kind("a")
-    assert hash(here) == hash(kind("a"))
-    assert here != kind(tmp_path)
-    assert pickle.loads(pickle.dumps(here)) == here
-    assert repr(kind("a")) == f"{kind.__name__}('a')"
-    assert [other for other in KINDS if kind("a") == other("a")] == [kind]
+    for kind in KINDS:
+        here = kind(tmp_path / "a")
+        assert here == kind("a") == pickle.loads(pickle.dumps(here))
+        assert hash(here) == hash(kind("a"))
+        assert here != kind(tmp_path)
+        assert repr(kind("a")) == f"{kind.__name__}('a')"
+        assert [other for other in KINDS if kind("a") == other("a")] == [kind]
 
 
 def test_a_constructing_method_is_a_method_with_the_parameters_of_the_class_and_documents_its_result() -> None:

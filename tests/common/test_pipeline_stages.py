@@ -1,13 +1,11 @@
 """Our stages in PyTerrier's pipelines: frames are indexed, empty frames stay empty, drawings need no network."""
 
 import pickle
-from pathlib import Path
 
 import pandas as pd
 import pyterrier as pt
 import pytest
 
-import pyterrier_mathamr as mathamr
 from pyterrier_mathamr._common.frames import documents
 from pyterrier_mathamr._common.transformers import HELP_URL, Indexer, Pipeline, Transformer
 
@@ -88,19 +86,3 @@ def test_an_empty_frame_gives_an_empty_frame() -> None:
 def test_a_drawing_has_the_label_or_the_name_and_asks_no_network() -> None:
     assert Loud().schematic() == {"label": "loud", "help_url": HELP_URL}
     assert Collecting().schematic() == {"label": "Collecting", "help_url": HELP_URL}
-
-
-def test_graphs_encoder_and_indexer_index_a_frame_as_its_dictionaries(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"docno": ["1", "2"], "text": ["Solve $x^2=4$.", "Is it prime?"]})
-    graphs, encode = mathamr.GraphBuilder(), mathamr.MathAMR.from_pretrained("mathamr-plus-mini").doc_encoder()
-    made = [mathamr.MathAMRIndex(tmp_path / name) for name in "abc"]
-    (graphs >> encode >> made[0].indexer()).index(frame)
-    (graphs >> encode >> made[1].indexer()).index(frame.to_dict("records"))
-    made[2].indexer().index((graphs >> encode)(frame))
-    for index in made[1:]:
-        for found, wanted in zip(index.get_corpus_iter(), made[0].get_corpus_iter(), strict=True):
-            assert found["docno"] == wanted["docno"]
-            assert (found["doc_embs"] == wanted["doc_embs"]).all()
-    store = mathamr.GraphStore(tmp_path / "graphs").indexer().index(graphs(frame))
-    (store.loader() >> encode >> mathamr.MathAMRIndex(tmp_path / "d").indexer()).index(frame[["docno"]])
-    assert len(mathamr.MathAMRIndex(tmp_path / "d")) == 2

@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from threading import Barrier
 from typing import Any
 
@@ -26,7 +26,7 @@ from pyterrier_mathamr._common.running.resources import (
     one_torch_thread,
     seeded,
 )
-from pyterrier_mathamr._common.running.worker import one_thread_each
+from pyterrier_mathamr._common.running.settings import one_thread_each
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index.search.int8 import exactly
 from pyterrier_mathamr.model import MathAMR
@@ -37,22 +37,12 @@ def blas_threads() -> list[int]:
     return [library["num_threads"] for library in ThreadpoolController().select(threading_layer="pthreads").info()]
 
 
-@contextmanager
-def no_search() -> Iterator[None]:
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
 @pytest.mark.parametrize(
     ("limit", "state", "within"),
     [
         (one_blas_thread, blas_threads, lambda: [1] * len(blas_threads())),
         (one_torch_thread, torch.get_num_threads, lambda: 1),
         (cycles_kept, gc.isenabled, lambda: False),
-        (no_search, gc.isenabled, lambda: False),
     ],
 )
 def test_a_limit_holds_within_also_when_nested_and_is_gone_after_it_also_after_an_error(
@@ -60,13 +50,23 @@ def test_a_limit_holds_within_also_when_nested_and_is_gone_after_it_also_after_a
 ) -> None:
     before = state()
     with limit():
-        with cycles_kept() if limit is no_search else limit():  # a process that looks for no cycles goes on so
+        with limit():
             pass
         assert state() == within()
     assert state() == before
     with pytest.raises(ZeroDivisionError), limit():
         raise ZeroDivisionError
     assert state() == before
+
+
+def test_a_process_that_looks_for_no_cycles_goes_on_so() -> None:
+    gc.disable()
+    try:
+        with cycles_kept():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("cores", [1, 2])
@@ -79,14 +79,6 @@ def test_work_on_threads_comes_back_in_order_and_each_multiplies_by_itself(monke
     with pytest.raises(ZeroDivisionError):
         on_threads(lambda item: 1 / item, [1, 0])
     assert on_threads(str, []) == []
-
-
-def float32_precision() -> str:
-    return torch.get_float32_matmul_precision()
-
-
-def threads_of_children() -> str | None:
-    return os.environ.get("OMP_NUM_THREADS")
 
 
 @pytest.fixture
@@ -107,8 +99,8 @@ def set_otherwise(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         (one_blas_thread, blas_threads),
         (one_torch_thread, torch.get_num_threads),
         (cycles_kept, gc.isenabled),
-        (exactly, float32_precision),
-        (one_thread_each, threads_of_children),
+        (exactly, torch.get_float32_matmul_precision),
+        (one_thread_each, lambda: os.environ.get("OMP_NUM_THREADS")),
     ],
 )
 def test_a_setting_holds_until_the_last_thread_that_needs_it_and_is_then_as_before(set_otherwise, setting, state):
@@ -135,13 +127,10 @@ def test_a_setting_holds_until_the_last_thread_that_needs_it_and_is_then_as_befo
         assert [pool.submit(state).result() for _ in range(4)] == [before] * 4
 
 
-def test_a_thread_that_uses_torch_first_while_another_is_limited_keeps_its_number():
-    with one_torch_thread(), ThreadPoolExecutor(1) as pool:
+def test_a_limited_thread_of_torch_multiplies_by_itself_also_where_the_user_chose_a_number() -> None:
+    with one_torch_thread(), ThreadPoolExecutor(1) as pool:  # a thread that uses torch first meanwhile keeps its number
         elsewhere = pool.submit(torch.get_num_threads).result()
     assert elsewhere == torch.get_num_threads()
-
-
-def test_a_limited_thread_of_torch_multiplies_by_itself_also_where_the_user_chose_a_number() -> None:
     matrix, usual = torch.ones(1500, 1500), torch.get_num_threads()
 
     def seconds_of_others() -> float:
@@ -163,7 +152,7 @@ def test_a_limited_thread_of_torch_multiplies_by_itself_also_where_the_user_chos
 def test_networks_drawn_at_the_same_time_are_those_of_their_seeds() -> None:
     def drawn(seed: int) -> list[float]:
         with seeded(seed):
-            return torch.cat([torch.rand(1) for _ in range(200)]).tolist()
+            return torch.cat([torch.rand(1) for _ in range(50)]).tolist()
 
     state = torch.random.get_rng_state()
     alone = [drawn(seed) for seed in range(8)]
@@ -189,7 +178,7 @@ def test_the_filters_of_warnings_are_as_before_after_threads_that_changed_them()
     assert list(warnings.filters) == before
 
 
-def test_graphs_are_encoded_on_one_thread_and_the_others_are_given_back(monkeypatch):
+def test_graphs_are_encoded_on_one_thread_and_the_others_are_given_back():
     model, seen = MathAMR.from_pretrained("mathamr-plus-mini"), []
     model.encoder("cpu").register_forward_pre_hook(lambda *_: seen.append(torch.get_num_threads()))
     graphs = GraphBuilder().build({"1": post_from_text("Prove $x^2 > 0$. Is it true?")})
@@ -206,29 +195,29 @@ def test_memory_is_returned_where_the_process_has_grown_by_a_quarter_since_the_f
     held, returned = iter([100, 120, 125, 126, 90, 112, 113]), []
     monkeypatch.setattr(resources, "_malloc_trim", lambda: returned.append)
     monkeypatch.setattr(resources, "resident", lambda: next(held))
-    of, counts = resources.Heap(), []
+    heap, counts = resources.Heap(), []
     for _ in range(7):
-        of.after_batch()
+        heap.after_batch()
         counts.append(len(returned))
     assert counts == [0, 0, 0, 1, 1, 1, 2]
 
 
-@pytest.mark.parametrize("platform", ["darwin", resources.sys.platform])
-def test_without_glibc_nothing_is_done_and_on_this_system_a_heap_is_returned_or_left(monkeypatch, platform):
-    monkeypatch.setattr(resources.sys, "platform", platform)
-    of = resources.Heap()
-    for _ in range(3):
-        of.after_batch()
-    of.trim()
+def test_without_glibc_nothing_is_done_and_on_this_system_a_heap_is_returned_or_left(monkeypatch):
+    for system in (resources.sys.platform, "darwin"):
+        monkeypatch.setattr(resources.sys, "platform", system)
+        heap = resources.Heap()
+        for _ in range(3):
+            heap.after_batch()
+        heap.trim()
 
 
 _FAULTS = """
-import resource, torch
+import resource, numpy as np
 from pyterrier_mathamr._common.running.resources import keep_freed_memory
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(20):
-        arrays = [torch.ones(3 << 19) for _ in range(4)]  # 6 MB each
+        arrays = [np.ones(3 << 18) for _ in range(4)]  # 6 MB each
         del arrays
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 before = faults()

@@ -97,8 +97,10 @@ def known(sample: SimpleNamespace) -> dict[str, Any]:
 @pytest.mark.parametrize("code", examples())
 def test_example(code: str, known: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    local_release(tmp_path / "ARQMath")
-    shutil.copytree(Path(__file__).parents[1] / "data" / "ntcir12", tmp_path / "NTCIR-12")
+    if "ARQMath" in code:
+        local_release(tmp_path / "ARQMath")
+    if "NTCIR" in code:
+        shutil.copytree(Path(__file__).parents[1] / "data" / "ntcir12", tmp_path / "NTCIR-12")
     names = {
         **known,
         "mathamr": mathamr,

@@ -85,20 +85,18 @@ def verify(path: Path) -> tuple[int, str]:
 
 
 def damages(path: Path) -> Iterator[str]:
-    """Damage one file of each name after the other, in three ways; each is repaired before the next."""
+    """Damage one file of each name after the other, in three ways by turns; each is repaired before the next."""
     files = {file.name: file for file in sorted(path.rglob("*")) if file.is_file() and file.stat().st_size}
-    for file in files.values():
+    for number, file in enumerate(files.values()):
         data = file.read_bytes()
         middle = len(data) // 2
-        for how, damaged in (
-            ("flipped", data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]),
-            ("truncated", data[:-1]),
-            ("deleted", None),
-        ):
-            file.unlink()  # not through a link to another file
-            if damaged is not None:
-                file.write_bytes(damaged)
-            yield f"{file.relative_to(path)} {how}"
+        flipped = data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+        how, damaged = (("flipped", flipped), ("truncated", data[:-1]), ("deleted", None))[number % 3]
+        file.unlink()  # not through a link to another file
+        if damaged is not None:
+            file.write_bytes(damaged)
+        yield f"{file.relative_to(path)} {how}"
+        file.unlink(missing_ok=True)
         file.write_bytes(data)
 
 

@@ -87,14 +87,11 @@ def test_an_index_loads_by_the_code_of_its_card(hub, engine) -> None:
         mathamr.SearchEngine.from_hf("someone/index")
 
 
-def test_a_missing_repository_is_a_named_error(hub) -> None:
+def test_a_missing_repository_and_a_refused_upload_are_named_errors(hub, engine) -> None:
     with pytest.raises(MathAMRError, match=r"hf:some/one cannot be fetched: .*\. Check the name"):
         mathamr.SearchEngine.from_hf("some/one")
     with pytest.raises(ModelNotFoundError, match=r"hf:some/one': it cannot be fetched"):
         mathamr.MathAMR.from_hf("some/one")
-
-
-def test_an_upload_that_the_hub_refuses_is_a_named_error(hub, engine) -> None:
     with pytest.raises(MathAMRError, match=r"hf:no such name! cannot be written"):
         engine.to_hf("no such name!")
 

@@ -19,27 +19,18 @@ def commands(*arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("target", OTHERS)
-def test_a_target_that_does_not_set_up_installs_nothing_into_a_given_environment(tmp_path: Path, target: str) -> None:
-    shown = commands(target, f"VENV={tmp_path / 'mine'}")
-    assert f"{tmp_path / 'mine'}/bin/" in shown
-    assert "pip" not in shown
-    assert "-m venv" not in shown
-
-
-@pytest.mark.parametrize("target", SETTING_UP)
-def test_demo_and_test_set_up_the_environment(tmp_path: Path, target: str) -> None:
-    shown = commands(target, f"VENV={tmp_path / 'mine'}")
-    assert f"-m venv {tmp_path / 'mine'}" in shown
-    assert shown.count("pip install") == 1
-
-
-def test_the_demo_installs_only_what_it_needs(tmp_path: Path) -> None:
-    assert re.findall(r"'\.\[(.*?)\]'", commands("demo", f"VENV={tmp_path / 'mine'}")) == ["bm25,serve"]
-
-
-def test_cleaning_leaves_a_given_environment(tmp_path: Path) -> None:
-    assert str(tmp_path) not in commands("clean", f"VENV={tmp_path / 'mine'}")
+def test_only_demo_and_test_install_into_the_environment_and_the_demo_only_what_it_needs(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    for target in OTHERS:
+        shown = commands(target, f"VENV={mine}")
+        assert f"{mine}/bin/" in shown
+        assert not re.search(r"\bpip\b|-m venv", shown), target
+    for target in SETTING_UP:
+        shown = commands(target, f"VENV={mine}")
+        assert f"-m venv {mine}" in shown
+        assert shown.count("pip install") == 1
+        assert target != "demo" or re.findall(r"'\.\[(.*?)\]'", shown) == ["bm25,serve"]
+    assert str(mine) not in commands("clean", f"VENV={mine}")
 
 
 def test_the_whole_run_sets_up_with_the_two_commands_of_the_readme() -> None:

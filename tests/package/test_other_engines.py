@@ -127,7 +127,7 @@ def test_its_score_and_ours_are_features_that_a_model_learns_from(bm25, sample):
     assert pairs(learned(sample.topics)) == pairs(plain)
 
 
-def test_union_intersection_and_concatenation_with_our_ranking(bm25, sample, colbert):
+def test_our_ranking_in_unions_intersections_concatenations_and_weighted_sums(bm25, sample, colbert):
     left, right = bm25 % 20, colbert % 20
     theirs, ours = pairs(left(sample.topics)), pairs(right(sample.topics))
     assert pairs((left | right)(sample.topics)) == theirs | ours
@@ -135,20 +135,11 @@ def test_union_intersection_and_concatenation_with_our_ranking(bm25, sample, col
     joined = (left ^ right)(sample.topics)
     assert pairs(joined) == theirs | ours
     assert pairs(joined[joined["rank"] < 20]) >= theirs
-
-
-def test_a_weighted_sum_with_our_scores(bm25, sample, colbert):
     theirs, ours = scores(bm25(sample.topics)), scores(colbert(sample.topics))
     found = scores((0.3 * bm25 + 0.7 * colbert)(sample.topics))
     both = theirs.index.intersection(ours.index)
     assert len(both)
     assert found[both].to_numpy() == pytest.approx((0.3 * theirs[both] + 0.7 * ours[both]).to_numpy(), rel=1e-5)
-
-
-def test_a_search_by_words(bm25, sample):
-    pipeline = bm25 % 10 >> sample.encode >> sample.index.scorer()
-    expected = pipeline(pd.DataFrame({"qid": ["1"], "query": [WORDS]}))
-    pd.testing.assert_frame_equal(pipeline.search(WORDS)[["docno", "score"]], expected[["docno", "score"]])
 
 
 @pytest.mark.filterwarnings("ignore:There are shared pipeline components")
@@ -162,11 +153,14 @@ def test_an_experiment_in_a_tree_has_the_values_of_the_plain_one(bm25, sample):
     pd.testing.assert_frame_equal(*(table.sort_index(axis=1) for table in tables))
 
 
-def test_inspection_tells_what_goes_in_and_comes_out(bm25, sample, colbert):
-    for pipeline in (bm25 >> sample.encode >> sample.index.scorer(), bm25 % 5 | colbert % 5):
+def test_inspection_tells_what_goes_in_and_comes_out_also_of_a_search_by_words(bm25, sample, colbert):
+    reranked = bm25 % 10 >> sample.encode >> sample.index.scorer()
+    for pipeline in (reranked, bm25 % 5 | colbert % 5):
         assert ["qid", "query"] in pt.inspect.transformer_inputs(pipeline)
         found = pipeline(sample.topics)
         assert set(pt.inspect.transformer_outputs(pipeline, ["qid", "query"])) == set(found.columns)
+    expected = reranked(pd.DataFrame({"qid": ["1"], "query": [WORDS]}))
+    pd.testing.assert_frame_equal(reranked.search(WORDS)[["docno", "score"]], expected[["docno", "score"]])
 
 
 def test_four_threads_find_what_one_finds(engine, bm25, sample):

@@ -15,7 +15,6 @@ SAMPLE = Path(str(resources.files("pyterrier_mathamr"))) / "data" / "sample"
 POST_COLUMNS = ["id", "post_id", "thread_id", "type", "comment_id", "old_visual_id", "visual_id", "issue", "formula"]
 TOPIC_COLUMNS = ["id", "topic_id", "thread_id", "type", "formula"]
 SPAN = re.compile(r'<span class="math-container" id="([^"]+)">([^<]*)</span>')
-PAIRS = {"{": "}", "(": ")", "[": "]"}
 
 
 def rows_of(name: str) -> tuple[list[str], list[list[str]]]:
@@ -55,14 +54,11 @@ def topics() -> dict[int, list[dict[str, str]]]:
     }
 
 
-def test_it_is_as_large_as_promised_and_small_enough_for_the_wheel(posts, answers, topics) -> None:
+def test_it_is_as_large_as_promised_described_and_small_enough_for_the_wheel(posts, answers, topics) -> None:
     assert len(posts) - len(answers) >= 64
     assert len(answers) >= 160
     assert len(topics[1]) == len(topics[2]) == 20
     assert sum(path.stat().st_size for path in SAMPLE.rglob("*") if path.is_file()) < 1_000_000
-
-
-def test_the_description_gives_the_true_counts(posts, answers) -> None:
     text = (SAMPLE / "README.md").read_text("utf-8")
     assert f"| {len(posts) - len(answers)} / {len(answers)} |" in text
     assert f"| {len(rows_of('latex_representation_v3/1.tsv')[1])}, of " in text
@@ -77,10 +73,7 @@ def test_every_answer_has_a_question_and_every_accepted_answer_belongs_to_its_qu
     }
     assert accepted
     assert all(posts[answer]["ParentId"] == question for question, answer in accepted.items())
-
-
-def test_optional_attributes_are_there_on_some_rows_and_absent_on_others(posts) -> None:
-    for name in ("Score", "CreationDate"):
+    for name in ("Score", "CreationDate"):  # optional ones: on some rows
         assert 0 < sum(name in row for row in posts.values()) < len(posts)
 
 
@@ -100,7 +93,7 @@ def test_the_latex_table_lists_exactly_the_spans_of_the_posts(posts) -> None:
     assert {row[0]: (row[1], row[2], row[3], row[8]) for row in rows} == spans
 
 
-def test_every_slt_cell_is_well_formed_and_of_its_formula() -> None:
+def test_every_slt_cell_is_of_its_formula_and_a_visual_id_is_shared_by_formulas_of_one_look() -> None:
     header, rows = rows_of("slt_representation_v3/1.tsv")
     _, latex = rows_of("latex_representation_v3/1.tsv")
     assert header == POST_COLUMNS
@@ -108,9 +101,6 @@ def test_every_slt_cell_is_well_formed_and_of_its_formula() -> None:
     for (*_, cell), (*_, source) in zip(rows, latex, strict=True):
         assert etree.fromstring(cell).get("alttext") == source
 
-
-def test_formulas_share_a_visual_id_exactly_if_they_look_the_same() -> None:
-    _, rows = rows_of("slt_representation_v3/1.tsv")
     looks = {(row[6], re.sub(' alttext="[^"]*"', "", row[8])) for row in rows}
     assert len(looks) == len({visual for visual, _ in looks}) == len({look for _, look in looks})
     assert all(row[5] == row[6] for row in rows)
@@ -126,26 +116,6 @@ def all_latex() -> list[str]:
 def test_every_latex_converts() -> None:
     for latex in all_latex():
         assert LatexToMathML().convert_with_local_state(latex, displaystyle=False).startswith("<math")
-
-
-def unbalanced(latex: str) -> str:
-    """The part of a formula whose delimiters do not pair, or nothing; half-open intervals may mix ( with ]."""
-    plain = re.sub(r"\\[{}]", "", latex)
-    depth = 0
-    for sign in plain:
-        depth += (sign == "{") - (sign == "}")
-        if depth < 0:
-            return latex
-    counts = Counter(re.findall(r"\\(left|right|begin|end)(?![a-z])", latex))
-    rounds, squares = (plain.count(o) - plain.count(PAIRS[o]) for o in "([")
-    even = depth == 0 and counts["left"] == counts["right"] and counts["begin"] == counts["end"] and rounds == -squares
-    return "" if even and "$" not in latex else latex
-
-
-def test_delimiters_are_balanced() -> None:
-    assert all(map(unbalanced, (r"\frac{1}{2", r"\left(x)", "f(x")))
-    assert not unbalanced("[0,1)")
-    assert [latex for latex in all_latex() if unbalanced(latex)] == []
 
 
 def test_answers_are_judged_as_promised(answers, topics) -> None:

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,9 @@ def test_a_value_that_was_changed_is_missing_until_it_is_added_again(cache: Cach
     cache.verify()
 
 
-def test_any_byte_that_is_changed_gives_right_values_or_fewer_or_an_error_with_a_name(cache: Cache) -> None:
+def test_any_byte_that_is_changed_gives_right_values_or_fewer_or_an_error_with_a_name(tmp_path: Path) -> None:
+    cache, few = Cache(tmp_path / "cache"), dict(islice(VALUES.items(), 60))
+    cache.add(few)
     data = cache.path.read_bytes()
     outcomes = set()
     for place in [*range(100), *range(100, len(data), 97)]:
@@ -75,14 +78,14 @@ def test_any_byte_that_is_changed_gives_right_values_or_fewer_or_an_error_with_a
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("warnings.warn", lambda *_, **__: None)
             try:
-                assert cache.get([*VALUES]).items() <= VALUES.items()
+                assert cache.get([*few]).items() <= few.items()
                 cache.add({key(2000): b"x"})
                 faults = list(cache.faults())
             except StoreError as error:
                 assert str(cache.path) in str(error)  # noqa: PT017 - it may raise or not
                 outcomes.add("error")
             else:
-                assert len(cache.get([*VALUES])) == 300 or faults
+                assert cache.get([*few]) == few or faults
                 outcomes.add("faults" if faults else "values")
     assert outcomes == {"error", "faults", "values"}
 
@@ -156,7 +159,7 @@ def test_processes_write_at_the_same_time_and_a_kill_loses_nothing_that_was_adde
     for job in jobs:
         assert job.stdout is not None
         job.stdout.readline()
-    time.sleep(1)
+    time.sleep(0.3)
     for job in jobs:
         job.send_signal(signal.SIGKILL)
     cache = Cache(path)

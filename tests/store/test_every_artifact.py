@@ -26,6 +26,8 @@ def test_a_file_a_folder_of_other_things_and_another_artifact_are_not_touched(ar
             artifact.build(path, range(2), mode)
         with pytest.raises(OtherArtifactError, match="is a file"):
             artifact.build(path / "thesis.tex", range(2), mode)
+    with pytest.raises(WriteError):
+        artifact.build(path / "thesis.tex" / "below" / "it", range(2))
     assert [entry.name for entry in path.iterdir()] == ["thesis.tex"]
     assert (path / "thesis.tex").read_text() == "chapter 1"
     if artifact is toy:
@@ -39,14 +41,13 @@ def test_a_file_a_folder_of_other_things_and_another_artifact_are_not_touched(ar
     assert toy.read(other)[1] == ["d0", "d1"]
 
 
-def test_a_file_above_the_path_is_a_named_error(artifact, path) -> None:
-    path.write_text("no folder")
-    with pytest.raises(WriteError):
-        artifact.build(path / "below" / "it", range(2))
-
-
-def test_a_manifest_that_cannot_be_read_is_a_named_error(artifact, path) -> None:
+def test_a_manifest_that_is_wrong_is_a_named_error_and_one_that_is_signed_is_read_or_such_an_error(
+    artifact, path
+) -> None:
     artifact.build(path, range(2))
+    with suppress(MathAMRError):  # of a kind whose rows are not deleted
+        artifact.open(path).delete(["d1"])
+    data, siblings = (path / META).read_bytes(), sorted(path.parent.iterdir())
     gc.collect()  # garbage of earlier tests must not be finalized where the reader of JSON has used up the stack
     for text in ("", "{}", "[]", "null", "[" * 100_000, '{"type": "toy", "format": "mathamr"}', "\0"):
         (path / META).write_text(text)
@@ -54,16 +55,9 @@ def test_a_manifest_that_cannot_be_read_is_a_named_error(artifact, path) -> None
             artifact.read(path)
         with pytest.raises(StoreError):
             artifact.open(path).verify()
-
-
-def test_a_signed_manifest_with_a_missing_or_mistyped_field_is_read_or_a_named_error(artifact, path) -> None:
-    artifact.build(path, range(2))
-    with suppress(MathAMRError):  # of a kind whose rows are not deleted
-        artifact.open(path).delete(["d1"])
-    data, siblings = (path / META).read_bytes(), sorted(path.parent.iterdir())
     content = {name: value for name, value in json.loads(data).items() if name != "checksum"}
     assert signed(content) == data
-    for changed in changed_objects(content, float("inf"), odd=5):
+    for changed in changed_objects(content, float("inf"), odd=2):
         (path / META).write_bytes(signed(changed).replace(b"Infinity", b"1e400"))
         with suppress(MathAMRError):
             artifact.read(path)

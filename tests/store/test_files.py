@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from safetensors.numpy import load_file
@@ -19,6 +19,7 @@ DTYPES = st.sampled_from(["<f8", "<f4", "<f2", "<i8", "<i4", "<i2", "i1", "<u8",
 ARRAYS = DTYPES.flatmap(lambda dtype: hnp.arrays(dtype, hnp.array_shapes(min_side=0, max_dims=3, max_side=5)))
 
 
+@settings(max_examples=30)
 @given(st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=8), ARRAYS, max_size=5))
 def test_arrays_come_back_and_safetensors_reads_them_too(tmp_path_factory, arrays) -> None:
     path = tmp_path_factory.mktemp("files") / "arrays"

@@ -5,7 +5,7 @@ import tracemalloc
 import npids
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr.store import DamagedError
@@ -32,6 +32,7 @@ def table(folder, ids) -> IdTable:
     return IdTable(folder / "ids", len(ids), arrays)
 
 
+@settings(max_examples=40)
 @given(st.lists(IDS, unique=True, max_size=40), st.lists(IDS, max_size=10))
 def test_ids_come_back_and_are_found(tmp_path_factory, ids, sought) -> None:
     made = table(tmp_path_factory.mktemp("ids"), ids)

@@ -15,9 +15,9 @@ from pyterrier_mathamr.store import (
     UnfinishedJobError,
     UnknownIdError,
     detail,
-    read_manifest,
     signed,
 )
+from pyterrier_mathamr.store.manifest import read_manifest
 
 
 def changed(path, change) -> None:
@@ -63,7 +63,7 @@ def test_each_byte_of_the_manifest_is_watched(toy, path) -> None:
     toy.build(path, range(2))
     data = (path / META).read_bytes()
     for place in range(len(data)):
-        for other in (data[place] ^ 1, ord(" "), ord("\t")):
+        for other in (data[place] ^ 1, *b" \t") if place % 8 == 0 else (data[place] ^ 1,):
             if other != data[place]:
                 (path / META).write_bytes(data[:place] + bytes([other]) + data[place + 1 :])
                 with pytest.raises(StoreError):

@@ -26,12 +26,12 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from multiprocessing.connection import wait
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from pyterrier_mathamr._common.parameters import COUNT
 
-from .worker import WorkerDiedError, one_thread_each, postponed
+from .settings import one_thread_each, postponed
+from .worker import WorkerDiedError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -171,10 +171,8 @@ class StartedProcesses(Executor):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ends.__exit__(kind, error, trace)
+    def __exit__(self, *raised: Any) -> None:
+        self._ends.__exit__(*raised)
 
     @property
     def slots(self) -> int:

@@ -31,7 +31,7 @@ from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._version import __version__
 
 from .processes import Executor, limit_cores
-from .variables import variables_of_worker
+from .settings import variables_of_worker
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -64,8 +64,8 @@ class RayCluster(Executor):
     """An executor: work spread over a Ray cluster (extra ``ray``).
 
     The process that uses it runs on a node of the cluster, and everything that it reads by path (stores, models,
-    official trees) is at the same path on all nodes. If a node dies, another one
-    repeats its work; while no node can do it, the work waits for one.
+    official trees) is at the same path on all nodes. If a node dies, another one repeats its work; while no node can
+    do it, the work waits for one.
 
     Attributes:
         address: of the cluster: ``auto`` for the cluster of this machine, ``HOST:PORT`` of its head, or
@@ -96,19 +96,15 @@ class RayCluster(Executor):
         return hash((self.address, self.workers))
 
     def connect(self) -> Any:
-        """Connect this process to the cluster, unless it is connected already, and return the module ``ray``.
-
-        Raises:
-            MissingExtraError: it is not installed. ClusterError: there is no such cluster.
-        """
+        """Connect this process to the cluster, unless it is connected already, and return the module ``ray``."""
         ray = require("ray", "ray")
         if ray.is_initialized():
-            there = ray.get_runtime_context().gcs_address
-            if self.address not in ("auto", "local", there):
-                raise ClusterError(self.address, f"this process is connected to {there}; one process uses one cluster")
+            joined = ray.get_runtime_context().gcs_address
+            if self.address not in ("auto", "local", joined):
+                raise ClusterError(self.address, f"this process is connected to {joined}; one process uses one cluster")
             return ray
-        here = {"num_cpus": os.cpu_count(), "object_store_memory": _STORE_BYTES, "include_dashboard": False}
-        options: dict[str, Any] = here if self.address == "local" else {}
+        local = {"num_cpus": os.cpu_count(), "object_store_memory": _STORE_BYTES, "include_dashboard": False}
+        options: dict[str, Any] = local if self.address == "local" else {}
         host, _, port = self.address.partition(":")
         try:
             if port:  # knock first: Ray itself tries for more than a minute where there is no head
@@ -132,11 +128,7 @@ class RayCluster(Executor):
         return sum(min((int(node.get(name, 0) / amount) for name, amount in needs), default=0) for node in nodes)
 
     def sees(self, file: Path) -> bool:
-        """Whether all nodes read the same bytes at the path of a small file as this process: shared storage.
-
-        Raises:
-            ClusterError: a node died before it answered.
-        """
+        """Whether all nodes read the same bytes at the path of a small ``file`` as this process: shared storage."""
         ray = self.connect()
         pinned = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
         nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
@@ -224,8 +216,8 @@ class RayCluster(Executor):
 @contextmanager
 def _signals_kept() -> Iterator[None]:
     """Keep the handler of SIGTERM, which Ray replaces by one that ends the process without its notes."""
-    here = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGTERM) if here else None
+    main_thread = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGTERM) if main_thread else None
     try:
         yield
     finally:

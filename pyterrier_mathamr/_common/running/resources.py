@@ -27,7 +27,7 @@ import numpy as np
 from threadpoolctl import LibController, ThreadpoolController
 
 from .processes import usable_cores
-from .shared import shared
+from .settings import shared
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -73,9 +73,9 @@ def _blas() -> tuple[list[LibController], ThreadpoolController]:
 
     Finding them costs as much as thousands of products.
     """
-    found = ThreadpoolController().select(user_api="blas")
-    each = found.select(threading_layer="openmp")
-    return [library for library in found.lib_controllers if library not in each.lib_controllers], each
+    blas = ThreadpoolController().select(user_api="blas")
+    openmp = blas.select(threading_layer="openmp")
+    return [library for library in blas.lib_controllers if library not in openmp.lib_controllers], openmp
 
 
 @contextmanager

@@ -26,17 +26,15 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import FrameType
 from typing import IO, Any, Generic, ParamSpec, TypeVar
 
 from pyterrier_mathamr._common.errors import MathAMRError
 
-from .shared import shared
-from .variables import variables_of_worker
+from .settings import postponed, variables_of_worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -199,40 +197,6 @@ class Worker(Generic[P, R]):
 
 def ending(code: int) -> str:
     return f"it was killed by signal {-code}" if code < 0 else f"it ended with exit code {code}"
-
-
-@contextmanager
-def postponed() -> Iterator[None]:
-    """Postpone SIGINT and SIGTERM to the end of the block."""
-    heard: list[tuple[int, FrameType | None]] = []
-    handlers = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            handler = signal.getsignal(number)
-            if callable(handler):
-                handlers[number] = handler
-                signal.signal(number, lambda *given: heard.append(given))
-    try:
-        yield
-    finally:
-        for known, handler in handlers.items():
-            signal.signal(known, handler)
-        for sent, frame in heard[:1]:
-            handlers[signal.Signals(sent)](sent, frame)
-
-
-@shared
-@contextmanager
-def one_thread_each() -> Iterator[None]:
-    """Let the processes that are started here compute with one thread each, unless the user set another number."""
-    variables = variables_of_worker(one_thread=True)
-    added = [name for name in variables if name not in os.environ]
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name in added:
-            os.environ.pop(name, None)
 
 
 def _keep_tail(child: weakref.ref[Child], output: IO[bytes]) -> None:

@@ -37,7 +37,7 @@ import numpy.typing as npt
 
 from pyterrier_mathamr._common.private import int8_product
 from pyterrier_mathamr._common.running.resources import one_torch_thread
-from pyterrier_mathamr._common.running.shared import shared
+from pyterrier_mathamr._common.running.settings import shared
 from pyterrier_mathamr.index.backend import (
     STEP,
     Codes,

@@ -27,7 +27,7 @@ def trials(subject: Subject, options: argparse.Namespace) -> Iterator[tuple[str,
     yield "exchanged", exchanges(subject, options.files, options.seed)
     yield "two writers", writers(subject)
     for action in subject.actions:
-        yield f"full disk: {action}", full_disk(subject, action, (4_000, 1_000, 100, 0))
+        yield f"full disk: {action}", full_disk(subject, action, options.limits)
     yield "read-only folder", permissions(subject)
     yield "another job's leftovers", leftovers(subject)
     yield "appends", appends(subject, options.appends, options.open_files)
@@ -41,6 +41,7 @@ def main() -> None:
     parser.add_argument("--random-kills", type=int, default=20, help="kills at random instants, for each action")
     parser.add_argument("--flips", type=int, default=100)
     parser.add_argument("--files", type=int, default=1_000_000, help="truncate, remove and exchange at most so many")
+    parser.add_argument("--limits", type=int, nargs="+", default=[4_000, 1_000, 100, 0], help="bytes on a full disk")
     parser.add_argument("--appends", type=int, default=40)
     parser.add_argument("--open-files", type=int, default=256)
     parser.add_argument("--seed", type=int, default=0)

@@ -121,6 +121,7 @@ class Subject:
     def __init__(self, name: str, folder: Path) -> None:
         self.artifact, self.folder = load(name), folder
         self.trial = folder / "trial"
+        self._known: dict[str, str] = {}  # states before and after undisturbed actions
         modes, compacts = self.artifact.MODES, ("compact",) * self.artifact.COMPACTS
         chosen = (*modes, "delete", *compacts) if "append" in modes and self.artifact.DELETES else modes
         every: dict[str, tuple[str, Callable[[Path], Any]]] = {
@@ -178,10 +179,19 @@ class Subject:
         """The files that mark rows as deleted, whose bytes are there until the artifact is compacted."""
         return sorted(file.name for file in path.rglob("deleted-*.bin"))
 
+    def before(self, action: str) -> str:
+        """The state before an action."""
+        base, _ = self.actions[action]
+        if base not in self._known:
+            self._known[base] = self.state(self.fresh(base))
+        return self._known[base]
+
     def after(self, action: str) -> str:
         """The state after an undisturbed action."""
-        base, work = self.actions[action]
-        path = self.fresh(base)
-        answer = in_child(lambda: work(path))
-        assert answer.how == "value", (action, answer)
-        return self.state(path)
+        if action not in self._known:
+            base, work = self.actions[action]
+            path = self.fresh(base)
+            answer = in_child(lambda: work(path))
+            assert answer.how == "value", (action, answer)
+            self._known[action] = self.state(path)
+        return self._known[action]

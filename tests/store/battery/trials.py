@@ -68,13 +68,11 @@ def kills(subject: Subject, action: str, step: int = 1, random_kills: int = 0, s
     """
     base, work = subject.actions[action]
     tally, chance = Tally(), random.Random(seed)
-    old, new = subject.state(subject.fresh(base)), subject.after(action)
+    old, new = subject.before(action), subject.after(action)
     assert old != new or action == "compact"
-    path = subject.fresh(base)
     started = time.monotonic()
-    in_child(partial(work, path))
-    whole = time.monotonic() - started
     points: list[int | float] = list(range(0, count_operations(subject, action), step))
+    whole = time.monotonic() - started
     points += [chance.uniform(0, whole) for _ in range(random_kills)]
     for point in points:
         path = subject.fresh(base)
@@ -222,8 +220,8 @@ def writers(subject: Subject) -> Tally:
 
     tally = Tally()
     for action, (base, work) in subject.actions.items():
+        before = subject.before(action)
         path = subject.fresh(base)
-        before = subject.state(path)
         with writer_lock(path):
             answer = in_child(partial(work, path))
             same = subject.state(path) == before
@@ -233,15 +231,14 @@ def writers(subject: Subject) -> Tally:
     return tally
 
 
-def full_disk(subject: Subject, action: str, limits: tuple[int, ...]) -> Tally:
+def full_disk(subject: Subject, action: str, limits: list[int]) -> Tally:
     """No file may grow beyond a limit: the action ends with a named error and the old whole, or with the new one.
 
     After the first error it is run again with enough space, and ends with the new one.
     """
-    tally, (base, work), new = Tally(), subject.actions[action], subject.after(action)
+    tally, (base, work), old, new = Tally(), subject.actions[action], subject.before(action), subject.after(action)
     for limit in limits:
         path = subject.fresh(base)
-        old = subject.state(path)
         answer = in_child(partial(work, path), before=partial(_bound_files, limit))
         found = subject.state(path)
         marked = subject.marks(path) if action == "compact" else []
@@ -290,8 +287,8 @@ def permissions(subject: Subject) -> Tally:
     """A folder that may not be written: a named error, and what was there stays."""
     tally = Tally()
     for action, (base, work) in subject.actions.items():
+        before = subject.before(action)
         path = subject.fresh(base)
-        before = subject.state(path)
         _allow(subject.trial, 0o555, 0o444)
         answer = in_child(partial(work, path), before=_be_nobody)
         _allow(subject.trial, 0o755, 0o644)
