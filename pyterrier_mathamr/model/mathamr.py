@@ -1,23 +1,31 @@
-"""`MathAMR`: a trained model, its files, its transformers and the identity of its vectors."""
+"""`MathAMR`: a trained model, its files, the identity of its vectors, and how its transformers encode a frame."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.frames import encoded_values, given_values
 from pyterrier_mathamr._common.types import GraphPart
-from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary
+from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
+from pyterrier_mathamr.explain.maxsim import explain_maxsim
+from pyterrier_mathamr.graph import MathAMRGraph, Vocabulary
 from pyterrier_mathamr.store import new_folder
 
 from .batching import choose_device
 from .config import RELATIONAL_CONV, MathAMRConfig
 from .encoding import Embeddings, encode_in_batches, tensors_of, vocabulary_of
+from .exact import ScoreWeights, legible, row_kinds
 from .saving import (
     CONFIG,
     DEFAULT_MODEL,
@@ -36,14 +44,13 @@ from .saving import (
     stored_dtype,
     write_model,
 )
-from .score_weights import ScoreWeights, legible
 from .text_encoder import TextEncoder, encoder_of, unit_rows
+from .transformers import Columns, DocEncoder, PostRows, QueryEncoder, Side, TextScorer
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from .packed_bert import Float32
-    from .transformers import DocEncoder, GraphRows, QueryEncoder, TextScorer
 
 
 class MathAMR(SavedModel):
@@ -156,9 +163,8 @@ class MathAMR(SavedModel):
         target = check_new_folder(path)
         weights = pack_weights(self.weights(), dtype or stored_dtype(self._folder))
         manifest = ModelManifest(self.config, self.vocabulary.hash, hashlib.sha256(weights).hexdigest())
-        vocabulary = self.vocabulary
         with new_folder(target) as unfinished:
-            write_model(unfinished, manifest, vocabulary, weights)
+            write_model(unfinished, manifest, self.vocabulary, weights)
 
     def verify(self) -> None:
         """Read the model's files and compare every checksum; for an unsaved model, do nothing.
@@ -251,8 +257,9 @@ class MathAMR(SavedModel):
         Returns:
             For each graph float32 ``[n, d]``, rows of unit length: formulas, sentences, document.
         """
-        tensors = tensors_of(graphs, self.vocabulary, self.config, self.text)
-        return self.encode_tensors(list(tensors), device=device, verbose=verbose)
+        tensors = list(tensors_of(graphs, self.vocabulary, self.config, self.text))
+        width = self.config.projection
+        return encode_in_batches(self.encoder(device), tensors, choose_device(device), width, verbose=verbose)
 
     def encode_queries(
         self, graphs: Sequence[MathAMRGraph], *, device: str | None = None, verbose: bool = False
@@ -270,28 +277,6 @@ class MathAMR(SavedModel):
         posts = list(tensors_of(graphs, self.vocabulary, self.config, text))
         return [unit_rows(np.asarray(post.features, np.float32) @ self._projection.T) for post in posts]
 
-    @cached_property
-    def _projection(self) -> Float32:
-        """P of a model of only text (:mod:`.networks`), float32 ``[d_p, d_text]``."""
-        if self._weights is not None:
-            projection: Float32 = self._weights["text.project.weight"].detach().float().cpu().numpy()
-            return projection
-        folder, manifest = self._source()
-        return read_projection(folder / WEIGHTS, manifest)
-
-    def encode_tensors(
-        self, graphs: Sequence[GraphTensors], *, device: str | None = None, verbose: bool = False
-    ) -> list[Embeddings]:
-        """Encode graphs given as arrays, made with this model's vocabulary; see :meth:`encode`.
-
-        Args:
-            graphs: as arrays, made with this model's vocabulary.
-            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
-            verbose: show progress.
-        """
-        width = self.config.projection
-        return encode_in_batches(self.encoder(device), graphs, choose_device(device), width, verbose=verbose)
-
     def doc_encoder(
         self, *, device: str | None = None, batch_size: int | None = None, verbose: bool = False
     ) -> DocEncoder:
@@ -303,8 +288,6 @@ class MathAMR(SavedModel):
                 reads text.
             verbose: show progress.
         """
-        from .transformers import DocEncoder
-
         return DocEncoder(self, device=device, batch_size=batch_size, verbose=verbose)
 
     def query_encoder(
@@ -318,8 +301,6 @@ class MathAMR(SavedModel):
             batch_size: no effect on queries: all queries of a frame are encoded together.
             verbose: show progress.
         """
-        from .transformers import QueryEncoder
-
         return QueryEncoder(self, device=device, batch_size=batch_size, verbose=verbose)
 
     def text_scorer(
@@ -332,15 +313,20 @@ class MathAMR(SavedModel):
             batch_size: no effect on a ranking: all its documents are encoded together, 2,048 at a time.
             verbose: show progress.
         """
-        from .transformers import TextScorer
-
         return TextScorer(self, device=device, batch_size=batch_size, verbose=verbose)
 
     def post_rows(self, *, device: str | None = None, verbose: bool = False) -> GraphRows:
         """Return how the transformers encode the graphs of a frame on ``device``; ``verbose`` shows progress."""
-        from .transformers import GraphRows
-
         return GraphRows(self, device, verbose)
+
+    @cached_property
+    def _projection(self) -> Float32:
+        """P of a model of only text (:mod:`.networks`), float32 ``[d_p, d_text]``."""
+        if self._weights is not None:
+            projection: Float32 = self._weights["text.project.weight"].detach().float().cpu().numpy()
+            return projection
+        folder, manifest = self._source()
+        return read_projection(folder / WEIGHTS, manifest)
 
     def _build(self) -> nn.Module:
         from .networks import network
@@ -357,3 +343,85 @@ class MathAMR(SavedModel):
         kept = {**self.__dict__, "_encoders": {}}
         kept.pop("_projection", None)
         return kept if self._folder is None else {**kept, "_vocabulary": None, "_weights": None}
+
+
+class GraphRows(PostRows):
+    """How a `MathAMR` encodes: ``graph`` of documents, ``query_graph`` of queries."""
+
+    label = "MathAMR"
+    doc_columns = ("doc_embs", "formula_ids", "doc_model")
+
+    def __init__(self, model: MathAMR, device: str | None, verbose: bool) -> None:
+        self._model, self._device, self._verbose = model, device, verbose
+        self._weights = model.score_weights
+        self.batch_size = 1024 if model.config.text.features == "text" else 64
+        weighing = () if self._weights is None else ("query_weights", "query_document_weight")
+        self.query_columns = ("query_embs", "query_formula_ids", "query_model", *weighing)
+
+    def check(self, frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:
+        if side == "ranking":
+            pt.validate.result_frame(frame, extra_columns=["query_graph", "graph"], context=stage)
+        else:
+            needed = ["graph"] if side == "documents" else ["qid", "query_graph"]
+            pt.validate.columns(frame, includes=needed, context=stage)
+
+    def read_queries(self, frame: pd.DataFrame) -> dict[Any, MathAMRGraph]:
+        return given_values(frame, "query_graph")
+
+    def key(self, queries: Sequence[MathAMRGraph]) -> Hashable:
+        model = self._model
+        return model.identity, model.text, self._device, tuple(replace(graph, id="") for graph in queries)
+
+    def of_queries(self, queries: Sequence[MathAMRGraph]) -> list[dict[str, Any]]:
+        encoded: list[dict[str, Any]] = []
+        for graph, rows in zip(queries, self._encode_queries(queries), strict=True):
+            ids = np.array(self._formula_ids(graph), dtype=object)  # of the columns q…, others copy arrays, no lists
+            columns = {"query_embs": rows, "query_formula_ids": ids, "query_model": self._model.vectors_by}
+            if self._weights is not None:
+                columns["query_weights"] = self._row_weights(graph, len(rows))
+                columns["query_document_weight"] = float(self._weights.blend)
+            encoded.append(columns)
+        return encoded
+
+    def documents(self, frame: pd.DataFrame, *, of_ranking: bool = False) -> Columns:
+        frame = frame if "docno" in frame.columns else frame.assign(docno=range(len(frame)))
+        encode = partial(self._model.encode, device=self._device, verbose=self._verbose)
+        graphs, vectors = encoded_values(frame, "graph", encode, "docno")
+        docnos = frame["docno"].tolist()
+        ids = [self._formula_ids(graphs[docno]) for docno in docnos]
+        embeddings = [vectors[docno] for docno in docnos]
+        return {"doc_embs": embeddings, "formula_ids": ids, "doc_model": self._model.vectors_by}
+
+    def explain(self, query: QueryRow, docno: str | None) -> Explanation:
+        asked = read_asked(query, docno, "MathAMR scorer", ["query_graph", "graph"])
+        query_graph, graph = asked.row["query_graph"], asked.row["graph"]
+        [query_rows] = self._encode_queries([query_graph])
+        [rows] = self._model.encode([graph], device=self._device, verbose=self._verbose)
+        explanation = explain_maxsim(
+            query_graph,
+            query_rows,
+            graph,
+            rows,
+            query_formula_ids=self._formula_ids(query_graph),
+            formula_ids=self._formula_ids(graph),
+            query_weights=self._row_weights(query_graph, len(query_rows)),
+            query_document_weight=self._weights.blend if self._weights else None,
+        )
+        return replace(explanation, docno=asked.docno)
+
+    def _encode_queries(self, graphs: Sequence[MathAMRGraph]) -> list[Embeddings]:
+        """Encode queries; one without text has no vectors, float32 ``[0, d]``."""
+        filled = [graph for graph in graphs if not graph.is_empty]
+        encoded = iter(self._model.encode_queries(filled, device=self._device, verbose=self._verbose))
+        none = np.empty((0, self._model.config.projection), np.float32)
+        return [none if graph.is_empty else next(encoded) for graph in graphs]
+
+    def _formula_ids(self, graph: MathAMRGraph) -> list[str]:
+        """List the ids in the order of the rows; a model without formulas has no such rows."""
+        return list(graph.formula_ids) if self._model.config.formulas != "none" else []
+
+    def _row_weights(self, graph: MathAMRGraph, rows: int) -> npt.NDArray[np.float64] | None:
+        """Return the weight of each row of a query, float64 ``[q]``; ``None`` if the model has none."""
+        if self._weights is None:
+            return None
+        return self._weights.of_rows(row_kinds(self._model.config, graph, rows))

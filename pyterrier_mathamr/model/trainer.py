@@ -40,10 +40,10 @@ from pyterrier_mathamr._common.errors import listed
 from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.graph import MASK_ID, GraphBatch, TensorStore, Vocabulary, collate
 
-from .checkpoints import EpochRecord, RunFolder
+from .checkpoints import EpochRecord
 from .config import MathAMRConfig, TrainingOptions
 from .encoding import tensors_of, vocabulary_of
-from .loop import ProcessGroup, TrainingLoop, Validation, local_device, prefetch
+from .loop import ProcessGroup, RunFolder, TrainingLoop, Validation, local_device, prefetch
 from .losses import Contrast, ContrastiveLoss, trained_config
 from .mathamr import MathAMR
 from .networks import random_network, starting_weights
@@ -258,7 +258,7 @@ class PairTraining:
         with torch.set_grad_enabled(whole):
             encoded = [self._encode(part) for part in batch.parts]
         rows = self._gather([part.detach() for part in encoded], batch).requires_grad_()
-        loss: Tensor = self.loss(Contrast.of(batch, rows))
+        loss: Tensor = self.loss(batch.contrast(rows))
         value = loss.item()
         if not math.isfinite(value):
             return value
@@ -294,7 +294,7 @@ class PairTraining:
         batches = batches_of(self.data.held, self.config.training.batch_size * self.group.size)
         losses, beta = [], self.loss.beta
         for batch in prefetch(lambda pairs: self._make((pairs, [])), batches):
-            contrast = Contrast.of(batch, self._gather([self._encode(part) for part in batch.parts], batch))
+            contrast = batch.contrast(self._gather([self._encode(part) for part in batch.parts], batch))
             maxsim, document = self.loss.maxsim(contrast).item(), self.loss.document(contrast).item()
             losses.append((beta * maxsim + (1 - beta) * document, maxsim, document))
         sizes = list(map(len, batches))
@@ -323,6 +323,15 @@ class TrainingBatch:
     allowed: Tensor
     parts: tuple[GraphBatch, ...]
     rows: list[int]
+
+    def contrast(self, rows: Tensor) -> Contrast:
+        """Divide the rows of all graphs into questions and documents."""
+        size, posts = len(self.pairs), 2 * len(self.pairs) + len(self.others)
+        offsets = self.graphs.offsets.to(rows.device)
+        middle, end = int(self.graphs.offsets[size]), int(self.graphs.offsets[posts])
+        allowed, kinds = self.allowed.to(rows.device), self.graphs.kinds[:middle].to(rows.device)
+        of_documents = offsets[size : posts + 1] - middle
+        return Contrast(rows[:middle], offsets[: size + 1], rows[middle:end], of_documents, allowed, kinds)
 
 
 def make_batch(

@@ -14,8 +14,8 @@ from pyterrier_mathamr.amr import DependencyAmrParser
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR
+from pyterrier_mathamr.model.exact import ScoreWeights
 from pyterrier_mathamr.model.networks import random_network
-from pyterrier_mathamr.model.score_weights import ScoreWeights
 
 TOPICS = pd.DataFrame({"qid": ["1", "2"], "query": ["Solve $x+1=2$ for $x$.", "Is every group a matrix group?"]})
 

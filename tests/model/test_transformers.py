@@ -12,8 +12,8 @@ from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr._common.frames import MissingValueError, with_objects
 from pyterrier_mathamr.graph import GraphBuilder, VirtualKind, graph_tensors
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, maxsim
+from pyterrier_mathamr.model.exact import ScoreWeights
 from pyterrier_mathamr.model.networks import random_network
-from pyterrier_mathamr.model.score_weights import ScoreWeights
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ import pytest
 from pyterrier_mathamr._common.listwise import NothingToFitError
 from pyterrier_mathamr.graph import MathAMRGraph, VirtualKind, graph_tensors
 from pyterrier_mathamr.model import TrainingError, fit_score_weights
-from pyterrier_mathamr.model.score_weights import kind_sums, row_kinds
+from pyterrier_mathamr.model.exact import row_kinds
+from pyterrier_mathamr.model.score_weights import kind_sums
 
 
 def unit_rows(count: int, seed: int) -> np.ndarray:

@@ -9,7 +9,7 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import collate, graph_tensors
 from pyterrier_mathamr.model import MathAMR, Trainer, TrainingError
 from pyterrier_mathamr.model.loop import TrainingLoop
-from pyterrier_mathamr.model.losses import Contrast, ContrastiveLoss
+from pyterrier_mathamr.model.losses import ContrastiveLoss
 from pyterrier_mathamr.model.pairs import HardNegatives, PairAnswers, TrainingData, batches_of, columns_of
 from pyterrier_mathamr.model.trainer import PairTraining, make_batch
 from pyterrier_mathamr.store import UnfinishedJobError
@@ -86,7 +86,7 @@ def test_every_question_sees_all_hard_negatives_but_those_known_to_be_right(smal
     assert len(batch.graphs) == 6
     assert batch.graphs.nodes.tolist() == collate([tensors[name] for name in names]).nodes.tolist()
     rows = unit_rows(len(batch.graphs.virtual)).requires_grad_()
-    loss = ContrastiveLoss(config)(Contrast.of(batch, rows))
+    loss = ContrastiveLoss(config)(batch.contrast(rows))
     posts = [rows[a:b] for a, b in zip(batch.graphs.offsets[:-1], batch.graphs.offsets[1:], strict=True)]
     maxsim = [[sum((q @ post.T).max().item() for q in posts[i]) / len(posts[i]) for post in posts[2:]] for i in (0, 1)]
     documents = [[(posts[i][-1] @ post[-1]).item() for post in posts[2:]] for i in (0, 1)]

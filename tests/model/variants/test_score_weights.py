@@ -16,8 +16,8 @@ from pyterrier_mathamr.model import (
     Trainer,
     maxsim_matrix,
 )
+from pyterrier_mathamr.model.exact import ScoreWeights
 from pyterrier_mathamr.model.losses import Contrast, ContrastiveLoss, info_nce
-from pyterrier_mathamr.model.score_weights import ScoreWeights
 
 WEIGHTS = ScoreWeights(formula=0.5, sentence=2.0, document=3.0, blend=4.0)
 

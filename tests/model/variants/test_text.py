@@ -138,7 +138,7 @@ def test_graphs_without_texts_are_refused_with_what_to_do(graphs, posts, config,
         model.encode([graphs["q0"]])
     plain = list(tensors_of([posts["q0"]], model.vocabulary, config.replace(features="lookup")))
     with pytest.raises(ModelError, match=r"MathAMR\.encode"):
-        model.encode_tensors(plain)
+        model.encoder("cpu")(collate(plain))
 
 
 def test_a_width_other_than_the_configuration_s_is_refused(posts, config, text):
