@@ -48,32 +48,18 @@ _LOSSES = "losses.steps"
 
 @dataclass(frozen=True, slots=True)
 class EpochRecord:
-    """One epoch.
+    """One epoch of training."""
 
-    Attributes:
-        epoch: number, from 1.
-        loss: mean training loss of a pair.
-        validation_loss: mean loss of a validation pair without augmentation, or the training loss without validation
-            pairs.
-        validation_maxsim: the loss of MaxSim, whatever its weight.
-        validation_document: the loss of the document vectors.
-        deciding: the one of these three that stops training and chooses the epoch, by the option ``stop_by``.
-        temperature: τ at the end.
-        learning_rate: at the end.
-        seconds: wall-clock time, including validation.
-        waiting: share of that time spent waiting for the next batch, 0 to 1.
-    """
-
-    epoch: int
-    loss: float
-    validation_loss: float
-    temperature: float
-    learning_rate: float
-    seconds: float
-    waiting: float
-    validation_maxsim: float
-    validation_document: float
-    deciding: float
+    epoch: int  # from 1
+    loss: float  # mean training loss of a pair
+    validation_loss: float  # of a validation pair without augmentation, or the training loss without validation pairs
+    temperature: float  # τ at the end
+    learning_rate: float  # at the end
+    seconds: float  # wall-clock time, including validation
+    waiting: float  # share of that time spent waiting for the next batch, 0 to 1
+    validation_maxsim: float  # the loss of MaxSim, whatever its weight
+    validation_document: float  # the loss of the document vectors
+    deciding: float  # the one of these three that stops training and chooses the epoch, by the option ``stop_by``
 
 
 @dataclass(frozen=True, slots=True)

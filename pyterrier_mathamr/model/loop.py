@@ -203,7 +203,6 @@ class TrainingLoop(Generic[Item, Batch]):
             yield done
 
     def _step(self, epoch: int, number: int, batch: Batch) -> float:
-        """Make one step of the optimizer and return the loss before it."""
         self.optimizer.zero_grad(set_to_none=True)
         loss = self.loss(batch)
         value = loss if isinstance(loss, float) else loss.item()

@@ -157,23 +157,14 @@ def normalise(scores: Tensor, query_offsets: Tensor) -> Tensor:
 
 
 class Contrast(NamedTuple):
-    """The rows of B questions and of m documents; the first B documents answer the questions.
+    """The rows of B questions and of m documents; the first B documents answer the questions."""
 
-    Attributes:
-        queries: float ``[q_total, d]``, the rows of the questions end to end.
-        query_offsets: int64 ``[B + 1]``.
-        rows: float ``[r, d]``, the rows of the documents end to end.
-        offsets: int64 ``[m + 1]``.
-        allowed: bool ``[B, m]``, see :func:`info_nce`.
-        kinds: int64 ``[q_total]``, the kind of each question's row, for a score with weights.
-    """
-
-    queries: Tensor
-    query_offsets: Tensor
-    rows: Tensor
-    offsets: Tensor
-    allowed: Tensor | None = None
-    kinds: Tensor | None = None
+    queries: Tensor  # float [q_total, d], the rows of the questions end to end
+    query_offsets: Tensor  # int64 [B + 1]
+    rows: Tensor  # float [r, d], the rows of the documents end to end
+    offsets: Tensor  # int64 [m + 1]
+    allowed: Tensor | None = None  # bool [B, m], see `info_nce`
+    kinds: Tensor | None = None  # int64 [q_total], the kind of each question's row, for a score with weights
 
 
 class LearnedWeights(nn.Module):

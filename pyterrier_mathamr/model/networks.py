@@ -40,8 +40,8 @@ itself. Text is also added to the first states, as W_in x.
 A bag b is the sum of the label vectors of the row's content nodes; a document's is summed over the nodes of all its
 formulas and sentences. The length of a label's vector is its weight, and starts as its inverse document frequency. P
 starts as the principal directions of the training posts' bags without the first few, which all posts share (Arora et
-al., ICLR 2017; Mu and Viswanath, ICLR 2018). So at step 0 a row is a weighted average of word vectors, and training
-adds little to it; the two layers of the projection head would destroy the word vectors' geometry.
+al., ICLR 2017; Mu and Viswanath, ICLR 2018). So at step 0 a row is a weighted average of word vectors, to which
+training adds little; the two layers of the projection head would destroy the word vectors' geometry.
 """
 
 from __future__ import annotations
@@ -196,13 +196,7 @@ class ProjectionHead(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Graphs to unit vectors, one for each retrieval node (MathAMR+, Figure 3.3).
-
-    Args:
-        config: the model's options.
-        num_labels: size of the vocabulary of node labels.
-        num_relations: R, inverse relations included.
-    """
+    """Graphs to unit vectors, one for each retrieval node (MathAMR+, Figure 3.3); relations include inverse ones."""
 
     def __init__(self, config: MathAMRConfig, num_labels: int, num_relations: int) -> None:
         super().__init__()
@@ -241,7 +235,6 @@ class Encoder(nn.Module):
 
 
 def features_of(batch: GraphBatch, width: int) -> Tensor:
-    """Return the features of the rows of a batch: float32 ``[r, width]``."""
     if batch.features is None or batch.features.size(1) != width:
         shape = None if batch.features is None else tuple(batch.features.shape)
         advice = "encode graphs with MathAMR.encode or a transformer, which add these features"
@@ -358,9 +351,7 @@ def random_network(config: MathAMRConfig, vocabulary: Vocabulary) -> nn.Module:
         return network(config, len(vocabulary.nodes), len(vocabulary.relations))
 
 
-COMMON = 3
-"""Principal directions that bags have in common and that P leaves out."""
-
+COMMON = 3  # principal directions that bags have in common and that P leaves out
 _MASKED = 0.05  # length of the vector of a masked label: a row of only masked nodes still has a direction
 _BAGS, _ROWS = 256, 512  # posts whose bags are summed, or features read, at once
 

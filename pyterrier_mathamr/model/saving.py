@@ -43,9 +43,7 @@ if TYPE_CHECKING:
 HUB = "hf:"
 """The prefix of the name of a model on the Hugging Face hub."""
 
-FETCHED = ("*.json", "*.json.gz", "*.safetensors", "*.txt")
-"""The files fetched of a model on the hub, also in its folders: no pickles and no code."""
-
+FETCHED = ("*.json", "*.json.gz", "*.safetensors", "*.txt")  # of a model on the hub: no pickles and no code
 BUNDLED = Path(__file__).parent.parent / "data" / "models"
 
 DEFAULT_MODEL = "mathamr-plus-text"
@@ -118,7 +116,6 @@ def fetched(name: str, patterns: Sequence[str], *, revision: str | None = None) 
 
 
 def check_new_folder(path: str | Path, option: str = "path") -> Path:
-    """Return a path that a model is to be written to."""
     if Path(path).exists():
         raise ConfigError(option, str(path), "a folder that does not exist yet")
     return Path(path)
@@ -165,7 +162,7 @@ def sum_faults(folder: Path, sums: Mapping[str, object]) -> Iterator[ModelFileEr
 
 @dataclass(frozen=True)
 class ModelManifest:
-    """The content of ``config.json``."""
+    """The content of ``config.json`` of a MathAMR."""
 
     config: MathAMRConfig
     vocabulary: str  # its hash
@@ -215,7 +212,7 @@ def read_vocabulary(folder: Path, manifest: ModelManifest) -> Vocabulary:
 
 
 def write_model(folder: Path, manifest: ModelManifest, vocabulary: Vocabulary, weights: bytes) -> None:
-    """Write the three files into an existing folder, ``config.json`` last."""
+    """Write the three files into an existing folder."""
     vocabulary.save(folder / VOCABULARY)
     (folder / WEIGHTS).write_bytes(weights)
     content = {
@@ -291,9 +288,7 @@ def _shapes_of(build: Callable[[], nn.Module]) -> dict[str, tuple[int, ...]]:
     import torch
     from torch.overrides import TorchFunctionMode
 
-    class Unfilled(TorchFunctionMode):
-        """Skips normal noise, for which a device without memory would import torch's compiler: a second."""
-
+    class Unfilled(TorchFunctionMode):  # skips normal noise, which would import torch's compiler here: a second
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if func is torch.nn.init.normal_ or func is torch.Tensor.normal_:
                 return args[0] if args else kwargs["tensor"]
@@ -322,7 +317,6 @@ def read_projection(path: Path, manifest: ModelManifest) -> Float32:
 
 
 def _weights_data(path: Path, digest: str, description: str) -> bytes:
-    """Read a file of weights, and compare it with its sha256."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -360,7 +354,7 @@ def pack_weights(weights: Mapping[str, Tensor], dtype: str = "float32") -> bytes
 
 
 def stored_dtype(folder: Path | None) -> str:
-    """Return the type of the weights in a folder: ``float32``, also without a folder, or ``float16``."""
+    """Return the type of the weights in a folder, ``float32`` or ``float16``; without a folder, ``float32``."""
     from safetensors import safe_open
 
     if folder is None:
@@ -373,12 +367,9 @@ def stored_dtype(folder: Path | None) -> str:
 class SavedModel:
     """A model that can be saved: equality and hash by its identity, and a `repr` that opens it again where it can."""
 
-    DESCRIPTION: ClassVar[str]
-    """The file by which the folder of a saved model is recognized."""
+    DESCRIPTION: ClassVar[str]  # the file by which the folder of a saved model is recognized
     NOUN: ClassVar[str] = "model"
-
-    _folder: Path | None
-    """Where it was opened; ``None`` if it was made or trained since."""
+    _folder: Path | None  # where it was opened; None if it was made or trained since
 
     @classmethod
     def from_pretrained(cls, name_or_path: str | Path) -> Self:
@@ -454,7 +445,7 @@ class SavedModel:
         raise NotImplementedError
 
     def _opened_by(self) -> str | None:
-        """Return the arguments of ``from_pretrained`` that open the model; ``None`` if it is not saved."""
+        """Return the arguments of ``from_pretrained`` that open the model again, if any."""
         return None if self._folder is None else repr(short_name(self._folder))
 
     @property

@@ -242,7 +242,6 @@ class PairTraining:
         )
 
     def _rate(self, epoch: int, number: int, batches: int) -> float:
-        """Return the learning rate on the cosine from ``learning_rate`` to ``min_learning_rate``."""
         options = self.config.training
         done = ((epoch - 1) * batches + number) / (options.epochs * batches)
         low, high = options.min_learning_rate, options.learning_rate
@@ -284,7 +283,7 @@ class PairTraining:
         return self.group.gather(torch.cat([none, *encoded]), batch.rows)
 
     def _validate(self, mean: float) -> Validation:
-        """Validate; without validation pairs, the training loss decides."""
+        # without validation pairs, the training loss decides
         whole, maxsim, document = self.held_losses() if len(self.data.held) > 1 else (mean, mean, mean)
         deciding = {"loss": whole, "maxsim": maxsim, "document": document}[self.config.training.stop_by]
         return Validation(whole, deciding, maxsim, document, self.loss.temperature.item())
@@ -306,23 +305,14 @@ class PairTraining:
 
 @dataclass(frozen=True, eq=False)
 class TrainingBatch:
-    """B pairs and H hard negatives.
+    """B pairs and H hard negatives."""
 
-    Attributes:
-        pairs: the pairs of all processes.
-        others: the hard negatives.
-        graphs: all graphs, on the CPU, in the order of the module's diagram.
-        allowed: bool ``[B, B + H]``, the documents that may be negatives of each question.
-        parts: the graphs that this process encodes, in order.
-        rows: the number of rows that each process encodes.
-    """
-
-    pairs: list[Pair]
-    others: list[str]
-    graphs: GraphBatch
-    allowed: Tensor
-    parts: tuple[GraphBatch, ...]
-    rows: list[int]
+    pairs: list[Pair]  # of all processes
+    others: list[str]  # the hard negatives
+    graphs: GraphBatch  # all graphs, on the CPU, in the order of the module's diagram
+    allowed: Tensor  # bool [B, B + H], the documents that may be negatives of each question
+    parts: tuple[GraphBatch, ...]  # the graphs that this process encodes, in order
+    rows: list[int]  # the number of rows that each process encodes
 
     def contrast(self, rows: Tensor) -> Contrast:
         """Divide the rows of all graphs into questions and documents."""

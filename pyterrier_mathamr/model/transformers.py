@@ -42,26 +42,21 @@ Columns = dict[str, Sequence[object] | str | float]
 Side = Literal["queries", "documents", "ranking"]
 """The posts read from a frame; a ranking has both queries and documents."""
 
+_AT_ONCE = 2048  # documents of a ranking whose vectors are in memory
+
 
 class PostRows(ABC):
     """How a model reads the posts of a frame and turns them into rows.
 
     A model returns one from ``post_rows(device=…, verbose=…, **options)``, which checks the options; it is made for
     each frame, so making it costs nothing.
-
-    Attributes:
-        label: the name of the system in drawings.
-        help_url: where a drawing points.
-        batch_size: documents that an indexing pipeline encodes together by default.
-        doc_columns: the columns that :meth:`documents` adds, in order.
-        query_columns: the columns that :meth:`queries` adds, in order.
     """
 
-    label: ClassVar[str]
-    help_url: ClassVar[str] = HELP_URL
-    batch_size: int = 64
-    doc_columns: Sequence[str] = ("doc_embs", "doc_model")
-    query_columns: Sequence[str] = ("query_embs", "query_model")
+    label: ClassVar[str]  # the name of the system in drawings
+    help_url: ClassVar[str] = HELP_URL  # where a drawing points
+    batch_size: int = 64  # documents that an indexing pipeline encodes together by default
+    doc_columns: Sequence[str] = ("doc_embs", "doc_model")  # that `documents` adds, in order
+    query_columns: Sequence[str] = ("query_embs", "query_model")  # that `queries` adds, in order
 
     @abstractmethod
     def check(self, frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:
@@ -122,7 +117,7 @@ class PostModel(Protocol):
 
 
 class _PostTransformer(Leaf, Transformer):
-    """The common part of the three: a model and the options of encoding."""
+    """A model and the options of encoding."""
 
     checks: ClassVar[Mapping[str, Rule]] = {"batch_size": COUNT}
     role: ClassVar[str]
@@ -230,9 +225,6 @@ class QueryEncoder(ColumnAdder, _PostTransformer):
             return empty_output(inp, posts.query_columns)
         with reported_once():
             return with_objects(inp, **posts.queries(inp, self._recent))
-
-
-_AT_ONCE = 2048  # documents of a ranking whose vectors are in memory
 
 
 class TextScorer(_PostTransformer):
