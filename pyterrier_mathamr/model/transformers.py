@@ -53,7 +53,6 @@ class PostRows(ABC):
     """
 
     label: ClassVar[str]  # the name of the system in drawings
-    help_url: ClassVar[str] = HELP_URL  # where a drawing points
     batch_size: int = 64  # documents that an indexing pipeline encodes together by default
     doc_columns: Sequence[str] = ("doc_embs", "doc_model")  # that `documents` adds, in order
     query_columns: Sequence[str] = ("query_embs", "query_model")  # that `queries` adds, in order
@@ -141,8 +140,7 @@ class _PostTransformer(Leaf, Transformer):
         return self.model.post_rows(device=self.device, verbose=self.verbose, **self.options)
 
     def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
-        posts = self.posts
-        return {"label": f"{posts.label} {self.role}", "help_url": posts.help_url}
+        return {"label": f"{self.posts.label} {self.role}", "help_url": HELP_URL}
 
 
 class DocEncoder(ColumnAdder, _PostTransformer):
