@@ -1,10 +1,19 @@
-"""`MathAMR`: a trained model, its files, the identity of its vectors, and how its transformers encode a frame."""
+"""`MathAMR`: a trained model, its files, the identity of its vectors, and how its transformers encode a frame.
+
+::
+
+    config.json          {"format": 1, "config": {…}, "vocabulary": <hash>, "weights": <sha256 of the file>,
+                          "vocabulary_file": <sha256 of the file>, "checksum": <of all of the above>}
+    vocabulary.json.gz   labels and relations, see ``graph.Vocabulary``
+    weights.safetensors  parameters and buffers of the network, float32 or float16
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
+import json
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,35 +23,36 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
 from pyterrier_mathamr._common.frames import encoded_values, given_values
+from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr._common.types import GraphPart
 from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
 from pyterrier_mathamr.explain.maxsim import explain_maxsim
-from pyterrier_mathamr.graph import MathAMRGraph, Vocabulary
-from pyterrier_mathamr.store import new_folder
+from pyterrier_mathamr.graph import GraphError, MathAMRGraph, Vocabulary
+from pyterrier_mathamr.store import StoreError, file_sum, new_folder, read_signed, signed
 
 from .batching import choose_device
-from .config import RELATIONAL_CONV, MathAMRConfig
+from .config import RELATIONAL_CONV, MathAMRConfig, conv_name, is_known_conv
 from .encoding import Embeddings, encode_in_batches, tensors_of, vocabulary_of
+from .errors import ModelFileError, UnsafeModelError
 from .exact import ScoreWeights, legible, row_kinds
 from .saving import (
     CONFIG,
     DEFAULT_MODEL,
     WEIGHTS,
-    ModelManifest,
     SavedModel,
     check_new_folder,
     find_saved,
     folder_name,
-    model_faults,
+    not_finite,
+    other_shapes,
     pack_weights,
-    read_manifest,
-    read_projection,
-    read_vocabulary,
+    read_description,
     read_weights,
     stored_dtype,
-    write_model,
+    unreadable,
+    weights_data,
 )
 from .text_encoder import TextEncoder, encoder_of, unit_rows
 from .transformers import Columns, DocEncoder, PostRows, QueryEncoder, Side, TextScorer
@@ -51,6 +61,61 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from .packed_bert import Float32
+
+
+_FORMAT, _VOCABULARY = 1, "vocabulary.json.gz"
+_LARGEST_CONFIG = 1 << 20  # bytes; real ones have 2,000
+
+
+@dataclass(frozen=True)
+class ModelManifest:
+    """The content of ``config.json`` of a MathAMR."""
+
+    config: MathAMRConfig
+    vocabulary: str  # its hash
+    weights: str  # sha256 of the bytes of weights.safetensors
+
+    @property
+    def identity(self) -> str:
+        """Sha256 of configuration, vocabulary and weights, 64 hexadecimal digits."""
+        parts = json.dumps([self.config.essence, self.vocabulary, self.weights], sort_keys=True)
+        return hashlib.sha256(parts.encode()).hexdigest()
+
+
+def _read_manifest(folder: Path, conv: type[Any] | None = None) -> ModelManifest:
+    """Read and check ``config.json``, and that the other files are there; ``conv`` is the class that it names."""
+
+    def load(path: Path) -> dict[str, Any]:
+        if path.stat().st_size > _LARGEST_CONFIG:
+            raise ValueError(f"{path.stat().st_size:,} bytes")
+        content: dict[str, Any] = parse_json(path.read_bytes())
+        return content
+
+    def read(content: dict[str, Any]) -> ModelManifest:
+        options = dict(content["config"])
+        named = options.get("conv", RELATIONAL_CONV)
+        if conv is not None and conv_name(conv) == named:
+            options["conv"] = conv
+        elif conv is not None or not is_known_conv(named):
+            advice = f"to trust that class, give it as MathAMR.from_pretrained({str(folder)!r}, conv=…)"
+            raise UnsafeModelError(folder / CONFIG, f"its layers are of the class {named!r:.80}; {advice}")
+        return ModelManifest(MathAMRConfig.from_dict(options), str(content["vocabulary"]), str(content["weights"]))
+
+    manifest = read_description(folder / CONFIG, _FORMAT, "model description", read, load)
+    for name in (_VOCABULARY, WEIGHTS):
+        if not (folder / name).is_file():
+            raise ModelFileError(folder / name, "the file is missing")
+    return manifest
+
+
+def _read_vocabulary(folder: Path, manifest: ModelManifest) -> Vocabulary:
+    try:
+        vocabulary = Vocabulary.load(folder / _VOCABULARY)
+    except (GraphError, OSError) as error:
+        raise ModelFileError(folder / _VOCABULARY, str(error)) from error
+    if vocabulary.hash != manifest.vocabulary:
+        raise ModelFileError(folder / _VOCABULARY, "the vocabulary is not the one the model was trained with")
+    return vocabulary
 
 
 class MathAMR(SavedModel):
@@ -70,7 +135,6 @@ class MathAMR(SavedModel):
     """
 
     DESCRIPTION = CONFIG
-    faults = staticmethod(model_faults)
 
     def __init__(
         self,
@@ -114,7 +178,7 @@ class MathAMR(SavedModel):
             MissingExtraError: torch-geometric is needed and cannot be imported.
         """
         folder = find_saved(name_or_path)
-        manifest = read_manifest(folder, conv)
+        manifest = _read_manifest(folder, conv)
         if manifest.config.conv != RELATIONAL_CONV:
             from .networks import convolution_of
 
@@ -164,7 +228,49 @@ class MathAMR(SavedModel):
         weights = pack_weights(self.weights(), dtype or stored_dtype(self._folder))
         manifest = ModelManifest(self.config, self.vocabulary.hash, hashlib.sha256(weights).hexdigest())
         with new_folder(target) as unfinished:
-            write_model(unfinished, manifest, self.vocabulary, weights)
+            self.vocabulary.save(unfinished / _VOCABULARY)
+            (unfinished / WEIGHTS).write_bytes(weights)
+            content = {
+                "format": _FORMAT,
+                "config": manifest.config.to_dict(),
+                "vocabulary": manifest.vocabulary,
+                "weights": manifest.weights,
+                "vocabulary_file": file_sum(unfinished / _VOCABULARY).sha256,
+            }
+            (unfinished / CONFIG).write_bytes(signed(content))
+
+    @classmethod
+    def faults(cls, folder: Path, conv: type[Any] | None = None) -> Iterator[MathAMRError]:
+        """Read a saved model, compare every checksum, and yield the faults.
+
+        Args:
+            folder: of the model.
+            conv: the class of its layers, as in :meth:`from_pretrained`.
+        """
+
+        def named(error: MathAMRError | OSError, path: Path) -> MathAMRError:
+            if isinstance(error, ModelFileError):
+                return error
+            if isinstance(error, OSError):
+                return unreadable(path, error)
+            return ModelFileError(path, error.reason if isinstance(error, StoreError) else str(error))
+
+        try:
+            manifest = _read_manifest(folder, conv)
+            content = read_signed(folder / CONFIG)
+            if set(content) != {"format", "config", "vocabulary", "weights", "vocabulary_file"}:
+                raise ModelFileError(folder / CONFIG, "a key is missing or unknown")
+        except (MathAMRError, OSError) as error:
+            yield named(error, folder / CONFIG)
+            return
+        for name, expected in ((WEIGHTS, manifest.weights), (_VOCABULARY, content["vocabulary_file"])):
+            try:
+                if file_sum(folder / name).sha256 != expected:
+                    yield ModelFileError(folder / name, "its content was changed since it was written")
+                elif name == _VOCABULARY:
+                    _read_vocabulary(folder, manifest)
+            except (MathAMRError, OSError) as error:
+                yield named(error, folder / name)
 
     def verify(self) -> None:
         """Read the model's files and compare every checksum; for an unsaved model, do nothing.
@@ -174,7 +280,7 @@ class MathAMR(SavedModel):
         """
         if self._folder is not None:
             conv = self.config.conv
-            for fault in model_faults(self._folder, conv if isinstance(conv, type) else None):
+            for fault in self.faults(self._folder, conv if isinstance(conv, type) else None):
                 raise fault
 
     @property
@@ -189,7 +295,7 @@ class MathAMR(SavedModel):
     def vocabulary(self) -> Vocabulary:
         """The labels and relations by number."""
         if self._vocabulary is None:
-            self._vocabulary = read_vocabulary(*self._source())
+            self._vocabulary = _read_vocabulary(*self._source())
         return self._vocabulary
 
     @property
@@ -321,12 +427,27 @@ class MathAMR(SavedModel):
 
     @cached_property
     def _projection(self) -> Float32:
-        """P of a model of only text (:mod:`.networks`), float32 ``[d_p, d_text]``."""
+        """P of a model of only text (:mod:`.networks`), float32 ``[d_p, d_text]``, read without torch."""
+        projection: Float32
         if self._weights is not None:
-            projection: Float32 = self._weights["text.project.weight"].detach().float().cpu().numpy()
+            projection = self._weights["text.project.weight"].detach().float().cpu().numpy()
             return projection
+        from safetensors import SafetensorError
+        from safetensors.numpy import load
+
         folder, manifest = self._source()
-        return read_projection(folder / WEIGHTS, manifest)
+        path, name = folder / WEIGHTS, "text.project.weight"
+        try:
+            weights = load(weights_data(path, manifest.weights, CONFIG))
+        except (SafetensorError, KeyError) as error:  # numpy lacks some types of numbers
+            raise unreadable(path, error) from error
+        shape = self.config.projection, self.config.text.text_dimension
+        if {key: matrix.shape for key, matrix in weights.items()} != {name: shape}:
+            raise other_shapes(path, CONFIG)
+        if not np.isfinite(weights[name]).all():
+            raise not_finite(path, name)
+        projection = weights[name].astype(np.float32)
+        return projection
 
     def _build(self) -> nn.Module:
         from .networks import network

@@ -50,9 +50,7 @@ class RelationPlan:
     relations: Tensor  # int64 [k], the relations that occur, ascending
     ends: Tensor  # int32 [k], the end of each relation's rows
     sizes: tuple[int, ...]  # the number of rows of each relation
-    tiles: (
-        Tensor | None
-    )  # int64 [tiles], the relation, from 0 to k, of each run of p / tiles rows; or no padding
+    tiles: Tensor | None  # int64 [tiles], the relation, from 0 to k, of each run of p / tiles rows; or no padding
     collect: Gather  # p rows from N states
     collect_back: Gather  # the transpose
     spread: Gather  # N results from p products

@@ -12,7 +12,7 @@ import torch
 
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.model import MathAMR, ModelFileError, ModelNotFoundError, saving
-from pyterrier_mathamr.model.saving import model_faults, pack_weights
+from pyterrier_mathamr.model.saving import pack_weights
 from pyterrier_mathamr.store import WriteError
 
 NAMES = ["config.json", "vocabulary.json.gz", "weights.safetensors"]
@@ -146,14 +146,14 @@ def test_every_byte_of_a_model_that_is_changed_is_found(folder, model) -> None:
         sound = file.read_bytes()
         for place in {*range(0, len(sound), 1 + len(sound) // 60), len(sound) - 1}:
             file.write_bytes(sound[:place] + bytes([sound[place] ^ 0x55]) + sound[place + 1 :])
-            assert list(model_faults(folder)), (file.name, place)
+            assert list(MathAMR.faults(folder)), (file.name, place)
         file.unlink()
-        assert list(model_faults(folder))
+        assert list(MathAMR.faults(folder))
         if file.name != "config.json":
             with pytest.raises(ModelFileError, match=f"{file.name}: the file is missing"):
                 MathAMR.from_pretrained(folder)
         file.write_bytes(sound)
-    assert list(model_faults(folder)) == []
+    assert list(MathAMR.faults(folder)) == []
 
 
 def test_an_unknown_name_lists_what_there_is(tmp_path, monkeypatch) -> None:
