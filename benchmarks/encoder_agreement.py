@@ -22,8 +22,8 @@ from transformers import AutoModel
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.model.batching import batches_by_size
 from pyterrier_mathamr.model.bert import TorchBert
-from pyterrier_mathamr.model.packed_bert import Float32, PackedBert, PackedEncoder, Precision
-from pyterrier_mathamr.model.text_encoder import unit_rows
+from pyterrier_mathamr.model.packed_bert import Float32, PackedBert, Precision
+from pyterrier_mathamr.model.text_encoder import PackedEncoder, unit_rows
 from pyterrier_mathamr.posts import plain_text, post_from_html
 
 Texts = Sequence[Sequence[int]]

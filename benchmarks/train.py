@@ -22,8 +22,8 @@ import torch
 from pyterrier_mathamr.arqmath import read_training_pairs
 from pyterrier_mathamr.graph import GraphStore, Vocabulary
 from pyterrier_mathamr.model import MathAMRConfig
-from pyterrier_mathamr.model.checkpoints import EpochProgress, RunFolder
-from pyterrier_mathamr.model.loop import ProcessGroup, local_device
+from pyterrier_mathamr.model.checkpoints import EpochProgress
+from pyterrier_mathamr.model.loop import ProcessGroup, RunFolder, local_device
 from pyterrier_mathamr.model.pairs import TrainingData
 from pyterrier_mathamr.model.trainer import PairTraining, open_tensors
 

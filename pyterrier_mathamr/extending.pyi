@@ -105,13 +105,13 @@ from .model.batching import batches_by_size as batches_by_size
 from .model.batching import choose_device as choose_device
 from .model.batching import has_bfloat16 as has_bfloat16
 from .model.checkpoints import EpochRecord as EpochRecord
-from .model.checkpoints import RunFolder as RunFolder
 from .model.config import Count as Count
 from .model.config import MaybeCount as MaybeCount
 from .model.config import Natural as Natural
 from .model.config import Options as Options
 from .model.config import Positive as Positive
 from .model.errors import UnsafeModelError as UnsafeModelError
+from .model.loop import RunFolder as RunFolder
 from .model.loop import TrainingLoop as TrainingLoop
 from .model.loop import Validation as Validation
 from .model.loop import train_and_save as train_and_save

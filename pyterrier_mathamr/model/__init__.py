@@ -7,14 +7,13 @@
 
     config          the configuration: the paper's Table 4.5, and groups of options for our additions
     mathamr         `MathAMR`: configuration, vocabulary and weights; saving: its files
-    transformers    every model as stages of a PyTerrier pipeline
+    transformers    any model that turns posts into rows as stages of a PyTerrier pipeline
     encoding        graphs to arrays, with features from a text encoder, and these in batches through a network
     networks        the encoder of the paper, our additions, and initial weights; rgcn: its layers
-    exact           MaxSim as every search and scorer computes it
+    exact           MaxSim and its weights, as every search and scorer computes them; score_weights: their fit
     text_encoder    a pretrained encoder of text; packed_bert, bert: our forward pass in numpy and torch
-    score_weights   weights in the score, and how they are fitted
     trainer         question-answer pairs to a `MathAMR`; pairs: which of them, and their negatives; losses
-    loop            the training loop of every model; checkpoints: its state on disk
+    loop            the training loop of every model, its folder and processes; checkpoints: its state on disk
     batching        devices and batches of similar sizes
 
 The text encoders and the training loop are shared by other systems.

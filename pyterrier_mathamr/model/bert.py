@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
@@ -37,7 +36,7 @@ _FLOAT16 = ("positions.", "segments.", "relative.")  # beginnings of names
 
 
 class Linear(nn.Module):
-    """A linear map whose weights are loaded, so that none are drawn."""
+    """A linear map whose weights are loaded, so that none are drawn; tables are the same."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -48,7 +47,6 @@ class Linear(nn.Module):
 
 
 def _table(rows: int, width: int) -> nn.Embedding:
-    """Make a table of vectors that are loaded, so that none are drawn."""
     table: nn.Embedding = nn.Embedding.from_pretrained(torch.empty(rows, width), freeze=False)  # type: ignore[no-untyped-call]
     return table
 
@@ -102,14 +100,10 @@ class Bert(nn.Module):
         self.relative = _table(self.buckets, size.num_attention_heads) if self.buckets else None
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
-        """Compute the states of texts.
+        """Compute the states of texts, float32 or bfloat16 ``[n, l, d]``; those of padding are meaningless.
 
-        Args:
-            ids: int64 ``[n, l]``, special pieces included, padded at the end with any piece.
-            lengths: int64 ``[n]``, the pieces of each text.
-
-        Returns:
-            float32 or bfloat16 ``[n, l, d]``. The states of padding are meaningless.
+        ``ids``, int64 ``[n, l]``, include special pieces and are padded at the end with any piece; ``lengths``, int64
+        ``[n]``, are the pieces of each text.
         """
         number = torch.arange(ids.size(1), device=ids.device)
         positions, segments = self.positions(number + self.first_position), self.segments(torch.zeros_like(number))
@@ -153,17 +147,10 @@ def _onednn_product(codes: Tensor, scale: Tensor) -> Callable[[Tensor], Tensor]:
     """
     packed = torch.ops.onednn.qlinear_prepack(codes, None)
     weights = packed, scale, torch.zeros(len(codes), dtype=torch.int32), None  # zero points; no bias
-    plain: tuple[Any, ...] = (
-        1.0,
-        0,
-        torch.float32,
-        "none",
-        [],
-        "",
-    )  # scale, zero point and type of the output; nothing after it
+    output = 1.0, 0, torch.float32  # scale, zero point, type
 
     def product(rows: Tensor) -> Tensor:
-        result: Tensor = torch.ops.onednn.qlinear_pointwise(rows, 1.0, 0, *weights, *plain)
+        result: Tensor = torch.ops.onednn.qlinear_pointwise(rows, 1.0, 0, *weights, *output, "none", [], "")
         return result
 
     return product
@@ -278,16 +265,12 @@ def load_bert(folder: Path, precision: Precision, device: torch.device) -> Bert:
     return (bert.bfloat16() if precision == "bfloat16" else bert).to(device).eval().requires_grad_(False)
 
 
-_CACHED = 1024  # pieces of a batch whose states stay in a CPU's cache
-_AT_ONCE = 16384  # pieces of a batch on a GPU
-
-
 class TorchBert:
     """The loaded encoder as a function of many texts; see :class:`.packed_bert.PackedBert`."""
 
     def __init__(self, folder: Path, precision: Precision, device: torch.device) -> None:
         self._bert, self._device = load_bert(folder, precision, device), device
-        self.at_once = _CACHED if device.type == "cpu" else _AT_ONCE
+        self.at_once = 1024 if device.type == "cpu" else 16384  # pieces of a batch whose states stay in a CPU's cache
         if device.type == "cpu":
             keep_freed_memory()
 

@@ -45,14 +45,12 @@ DocumentBlend = Annotated[
     Rule("'none', 'learned' or a number from 0", lambda value: value in ("none", "learned") or _WEIGHT.holds(value)),
 ]
 
-RELATIONAL_CONV = "pyterrier_mathamr.model.RelationalGraphConv"
-"""The name of the layer of the paper's model."""
-
+RELATIONAL_CONV = "pyterrier_mathamr.model.RelationalGraphConv"  # the layer of the paper's model
 _OF_PYG = re.compile(r"torch_geometric\.nn\.(?:\w+\.)*([A-Z]\w*)")
 
 
 def conv_name(conv: str | type[Any]) -> str:
-    """Return the dotted name of a convolution, as a stored model has it."""
+    """Return the dotted name of a convolution, as stored models have it."""
     name = f"{conv.__module__}.{conv.__qualname__}" if isinstance(conv, type) else conv
     if name.startswith("pyterrier_mathamr.model.") and name.endswith(".RelationalGraphConv"):
         return RELATIONAL_CONV
@@ -74,7 +72,7 @@ Conv = Annotated[
 
 
 class Options:
-    """A frozen dataclass whose values are checked."""
+    """The base of frozen dataclasses whose values are checked."""
 
     __slots__ = ()
 
@@ -87,11 +85,7 @@ class Options:
 
     @classmethod
     def from_dict(cls, options: Mapping[str, Any]) -> Self:
-        """Build from options by name; those not given keep their defaults.
-
-        Raises:
-            ConfigError: an option does not exist, or has a value that it cannot have.
-        """
+        """Build from options by name; those not given keep their defaults, others are refused by a `ConfigError`."""
         if unknown := sorted(set(options) - set(rules(cls))):
             raise ConfigError("options", unknown, ", ".join(rules(cls)))
         return cls(**options)
@@ -257,7 +251,6 @@ _GROUPS: dict[str, type[Options]] = {
     "vocabulary": VocabularyOptions,
 }
 _GROUP_OF = {name: group for group, cls in _GROUPS.items() for name in rules(cls)}
-
 _FIRST_TEXT_MODEL = "all-MiniLM-L6-v2"  # the default of earlier releases
 
 
@@ -373,11 +366,7 @@ class MathAMRConfig(Options):
 
     @classmethod
     def from_dict(cls, options: Mapping[str, Any]) -> MathAMRConfig:
-        """Build a configuration from options by name, flat or in groups; those not given keep their defaults.
-
-        Raises:
-            ConfigError: an option does not exist, has an invalid value, or conflicts with another.
-        """
+        """Build a configuration from options by name, flat or in groups; those not given keep their defaults."""
         return cls(**options)
 
     def to_dict(self) -> dict[str, Any]:
@@ -421,31 +410,19 @@ class MathAMRConfig(Options):
 
     @classmethod
     def from_json(cls, text: str) -> MathAMRConfig:
-        """Read what :meth:`to_json` wrote, or any JSON object of options.
-
-        Raises:
-            ConfigError: the text is not a JSON object, or an option is refused.
-        """
+        """Read what :meth:`to_json` wrote, or any JSON object of options; other text is refused by a `ConfigError`."""
         return cls.from_dict(_mapping(parse_json, text, "a JSON object"))
 
     @classmethod
     def from_yaml(cls, text: str) -> MathAMRConfig:
-        """Read options from YAML, one ``name: value`` a line, or in groups.
-
-        Raises:
-            ConfigError: the text is not a YAML mapping, or an option is refused.
-        """
+        """Read options from YAML, one ``name: value`` a line, or in groups."""
         import yaml
 
         return cls.from_dict(_numbers(_mapping(yaml.safe_load, text, "a YAML mapping")))
 
     @classmethod
     def from_file(cls, path: str | Path) -> MathAMRConfig:
-        """Read options from a file: YAML where its name ends in ``.yaml`` or ``.yml``, else JSON.
-
-        Raises:
-            ConfigError: the file does not hold options, or one is refused.
-        """
+        """Read options from a file: YAML where its name ends in ``.yaml`` or ``.yml``, else JSON."""
         text = Path(path).read_text(encoding="utf-8")
         return cls.from_yaml(text) if Path(path).suffix in (".yaml", ".yml") else cls.from_json(text)
 

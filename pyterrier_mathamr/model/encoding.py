@@ -52,8 +52,7 @@ from pyterrier_mathamr.graph import (
 
 from .batching import batches_by_size
 from .config import MathAMRConfig
-from .packed_bert import PackedEncoder
-from .text_encoder import Float16, TextEncoder, TokenNetwork, unit_rows
+from .text_encoder import Float16, PackedEncoder, TextEncoder, TokenNetwork, unit_rows
 
 if TYPE_CHECKING:
     import torch
@@ -130,7 +129,6 @@ def window_features(posts: Sequence[PostSegments], width: int, text: TextEncoder
 
 
 def _encode_windows(posts: Sequence[PostSegments], text: TextEncoder) -> list[Float16]:
-    """Encode posts, each float16 ``[rows, d_text]``."""
     network = text.tokens
     offsets = np.cumsum([0, *(len(post.kinds) + 1 for post in posts)])  # the last row of each is its document
     windows = list(windows_of(posts, offsets.tolist(), network))
@@ -209,7 +207,7 @@ def encode_in_batches(
     from pyterrier_mathamr.graph import collate
 
     pieces_by_graph = [pieces_of(graph, _MOST_NODES) for graph in graphs]
-    pieces = [piece.graph for of_graph in pieces_by_graph for piece in of_graph]
+    pieces = [piece for of_graph in pieces_by_graph for piece, _ in of_graph]
     encoded: list[Embeddings] = [np.empty((0, width), np.float32)] * len(pieces)
     batches = batches_by_size([len(piece.nodes) for piece in pieces], _NODE_BUDGET)
     if device.type == "cpu" and len(batches) > 1:
@@ -226,24 +224,20 @@ def encode_in_batches(
         whole = next(rest)
         if len(of_graph) > 1:
             parts, whole = [whole, *islice(rest, len(of_graph) - 1)], np.zeros((len(graph.virtual), width), np.float32)
-            for piece, part in zip(of_graph, parts, strict=True):
-                whole[piece.rows] += part
+            for (_, places), part in zip(of_graph, parts, strict=True):
+                whole[places] += part
             whole[-1] /= max(float(np.linalg.norm(whole[-1])), np.finfo(np.float32).tiny)
         embeddings.append(whole)
     return embeddings
 
 
-class GraphPiece(NamedTuple):
-    """A part of a graph, with the root and the document's node of the whole."""
+def pieces_of(graph: GraphTensors, most: int) -> list[tuple[GraphTensors, npt.NDArray[np.int64]]]:
+    """Cut a graph into pieces of about ``most`` nodes, each with the rows of the whole that its rows are.
 
-    graph: GraphTensors
-    rows: npt.NDArray[np.int64]  # [n], the row of the whole that each of its rows is
-
-
-def pieces_of(graph: GraphTensors, most: int) -> list[GraphPiece]:
-    """Cut a graph into pieces of about ``most`` nodes; one that is not larger is the only piece."""
+    Each piece has the root and the document's node; a graph that is not larger is the only piece.
+    """
     if len(graph.nodes) <= most:
-        return [GraphPiece(graph, np.arange(len(graph.virtual)))]
+        return [(graph, np.arange(len(graph.virtual)))]
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -278,5 +272,5 @@ def pieces_of(graph: GraphTensors, most: int) -> list[GraphPiece]:
             kinds=graph.kinds[rows],
             features=None if graph.features is None else graph.features[rows],
         )
-        pieces.append(GraphPiece(piece, rows))
+        pieces.append((piece, rows))
     return pieces

@@ -1,4 +1,4 @@
-"""MaxSim of one query with many documents, summed in float64: the score of every search and scorer.
+"""MaxSim of one query with many documents, summed in float64: the score of every search and scorer, and its weights.
 
 A block of documents at a time stays in a cache. A sum that may round to either of two float32 numbers is computed again
 from exact products, each sum rounded once, so that a score depends on the query and the rows of its document, and not
@@ -12,21 +12,23 @@ on the processor::
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.running.resources import one_blas_thread
+from pyterrier_mathamr.graph import MathAMRGraph
 
+from .config import MathAMRConfig
 from .errors import ModelError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-_BLOCK = 1 << 18
-"""Numbers of the rows that are multiplied at a time: two megabytes in float64, which stay in a cache."""
-
+_BLOCK = 1 << 18  # numbers of the rows that are multiplied at a time: two megabytes in float64, which stay in a cache
 _UNIT = 2.0**-53
 
 Floats = npt.NDArray[np.float64]
@@ -170,3 +172,48 @@ def rounded_sums(terms: Floats) -> Floats:
     for row in np.flatnonzero(sums != high[:, 0] + (low + bound)).tolist():
         sums[row] = math.fsum(terms[row].tolist())
     return sums
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreWeights:
+    """The weights of a model's score, S(Q, D) = Σᵢ w_kind(i) maxⱼ qᵢ · dⱼ + a q_doc · d_doc; plain MaxSim by default.
+
+    Attributes:
+        formula, sentence, document: w of a query row of each kind.
+        blend: a.
+        means: divide w by the number of a query's rows of the kind.
+    """
+
+    formula: float = 1.0
+    sentence: float = 1.0
+    document: float = 1.0
+    blend: float = 0.0
+    means: bool = False
+
+    @classmethod
+    def of(cls, config: MathAMRConfig) -> ScoreWeights | None:
+        """Return the weights that a model of this configuration searches with; ``None`` for plain MaxSim."""
+        kinds, blend = config.score.kind_weights, config.score.document_blend
+        if kinds == "none" and blend == "none" and not config.score.kind_means:
+            return None
+        formula, sentence, document = (1.0, 1.0, 1.0) if isinstance(kinds, str) else kinds
+        number = (0.0 if blend == "none" else 1.0) if isinstance(blend, str) else blend
+        return cls(float(formula), float(sentence), float(document), float(number), config.score.kind_means)
+
+    def of_rows(self, kinds: Sequence[int]) -> Floats:
+        """Return the weight of each row of a query, given the kinds of its rows."""
+        kind = np.array(kinds, np.int64)
+        weights = np.array([self.formula, self.sentence, self.document])[kind]
+        return weights / np.bincount(kind)[kind] if self.means else weights
+
+
+def row_kinds(config: MathAMRConfig, graph: MathAMRGraph, rows: int) -> list[int]:
+    """Determine the kind of each row of a query; empty for a blank one."""
+    formulas = graph.n_formulas if config.formulas != "none" else 0
+    documents = min(rows, int(config.virtual_nodes != "none"))
+    return [0] * formulas + [1] * (rows - formulas - documents) + [2] * documents
+
+
+def legible(number: float) -> float:
+    """Round to six digits: people read them."""
+    return float(f"{number:.6g}")

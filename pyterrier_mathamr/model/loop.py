@@ -7,7 +7,7 @@
                ──▶ TrainingState ──▶ the folder of the run, from which it resumes
 
 A caller defines the batch, its loss and how an epoch is validated. Resuming, early stopping, progress, the weights
-of the best epoch and the group of processes are here.
+of the best epoch, the folder of a run and the group of processes are here.
 
 Several processes train one model together, started by ``torchrun``; a single process is a group of one. A batch then
 belongs to all of them: each encodes its share and receives the rows of all, so each question is contrasted with the
@@ -22,29 +22,31 @@ rows through the encoder; the sum over the processes is exactly the gradient of 
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import logging
 import math
 import os
 import shutil
+import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from pyterrier_mathamr._common.errors import require
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.running.resources import Heap
 from pyterrier_mathamr.store import move, writer_lock
 
 from .batching import choose_device
-from .checkpoints import EpochProgress, EpochRecord, RunFolder, TrainingState
+from .checkpoints import Checkpoint, EpochProgress, EpochRecord, TrainingState
 from .errors import TrainingError
 from .saving import SavedModel, check_new_folder
 
@@ -201,7 +203,6 @@ class TrainingLoop(Generic[Item, Batch]):
             yield done
 
     def _step(self, epoch: int, number: int, batch: Batch) -> float:
-        """Make one step of the optimizer and return the loss before it."""
         self.optimizer.zero_grad(set_to_none=True)
         loss = self.loss(batch)
         value = loss if isinstance(loss, float) else loss.item()
@@ -289,11 +290,7 @@ def prefetch(make: Callable[[A], Batch], items: Iterable[A], ahead: int = 2) -> 
 
 
 class ProcessGroup:
-    """The processes that train together.
-
-    The backend is ``nccl`` on a GPU and ``gloo`` on a CPU. ``rank`` is the number of this process, ``size`` how many
-    there are.
-    """
+    """The processes that train together: ``rank`` is the number of this one, ``size`` how many there are."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -313,7 +310,6 @@ class ProcessGroup:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave the group if it was joined here."""
         if self._own:
             dist.destroy_process_group()
             self._own = False
@@ -353,6 +349,89 @@ class ProcessGroup:
         dist.all_reduce(message)
         for parameter, part in zip(trained, torch.split(message, [p.numel() for p in trained]), strict=True):
             parameter.grad = part.view_as(parameter)
+
+
+class RunFolder:
+    """The folder of a run, locked while the context is open; without a checkpoint, a temporary one.
+
+    Args:
+        checkpoint: the folder, or ``None`` to save nothing.
+        group: the processes that train; only the first writes.
+
+    Attributes:
+        state: where the run resumes; ``None`` where it begins.
+
+    A run of five epochs::
+
+        with RunFolder("runs/first") as folder:
+            folder.begin({**options, "pairs": digest})
+            TrainingLoop(network, optimizer, batches, loss, epochs=5).train(folder)
+    """
+
+    def __init__(self, checkpoint: str | Path | None, group: ProcessGroup | None = None) -> None:
+        self._checkpoint = None if checkpoint is None else Checkpoint(Path(checkpoint) / "state")
+        self._group, self._open, self._epochs = group, ExitStack(), 0
+        self._writes = group is None or group.rank == 0
+        self._run: Mapping[str, Any] = {}
+        self.state: TrainingState | None = None
+
+    def __enter__(self) -> RunFolder:
+        folder = Path() if self._checkpoint is None else self._checkpoint.path.parent
+        if self._writes:
+            if self._checkpoint is None:
+                folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="mathamr-training-")))
+            else:
+                self._open.enter_context(writer_lock(folder.absolute()))
+        self.path = self._group.first(lambda: folder) if self._group else folder
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if self._checkpoint is not None and self._epochs and isinstance(error, KeyboardInterrupt):
+            error.add_note(f"the training state after epoch {self._epochs} is kept in {self._checkpoint.path.parent}")
+        self._open.close()
+
+    def begin(self, run: Mapping[str, Any], *, fresh: bool = False) -> TrainingState | None:
+        """Begin or resume a run; return the state from which it resumes, if any.
+
+        ``run`` has the options, data and starting weights, so that no other run resumes from its state; ``fresh``
+        discards the state of an interrupted run.
+        """
+        self._run = dict(run)
+        self.state = None if fresh or self._checkpoint is None else self._checkpoint.read(run)
+        self._epochs = len(self.state.history) if self.state else 0
+        return self.state
+
+    def save(self, state: TrainingState) -> None:
+        if self._checkpoint is not None and self._writes:
+            self._checkpoint.save(self._run, state)
+            self._epochs = len(state.history)
+
+    def draw(self, history: Sequence[EpochRecord]) -> None:
+        """Draw the losses, and mark the epoch whose model is kept, into a checkpoint (extra ``plots``)."""
+        if self._checkpoint is None or not self._writes or importlib.util.find_spec("matplotlib") is None:
+            return
+        figures, ticks = require("matplotlib.figure", "plots"), require("matplotlib.ticker", "plots")
+        figure = figures.Figure(figsize=(6.4, 4.0), dpi=120, layout="constrained")
+        axes = figure.add_subplot()
+        epochs = [record.epoch for record in history]
+        validation = [record.validation_loss for record in history]
+        for name, style, color, alpha, label in (
+            ("loss", "o-", "tab:blue", 1.0, "training"),
+            ("validation_loss", "o-", "tab:orange", 1.0, "validation"),
+            ("validation_maxsim", "--", "tab:orange", 0.7, "validation, MaxSim"),
+            ("validation_document", ":", "tab:orange", 0.7, "validation, document"),
+        ):
+            losses = [getattr(record, name) for record in history]
+            if name in ("loss", "validation_loss") or losses != validation:
+                axes.plot(epochs, losses, style, color=color, alpha=alpha, label=label)
+        best = min(history, key=lambda record: record.deciding)
+        axes.axvline(best.epoch, color="grey", linewidth=0.8, zorder=0)
+        axes.annotate(f"kept: epoch {best.epoch}", (best.epoch, 1.01), xycoords=axes.get_xaxis_transform(), ha="center",
+                      va="bottom", fontsize=9, color="#555555")  # fmt: skip
+        axes.xaxis.set_major_locator(ticks.MaxNLocator(integer=True))
+        axes.set(xlabel="epoch", ylabel="loss of a pair", ylim=(0, None))
+        axes.legend(frameon=False)
+        figure.savefig(self.path / "losses.png", metadata={"Software": None})
 
 
 def local_device(name: str | None) -> torch.device:

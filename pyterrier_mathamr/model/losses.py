@@ -7,15 +7,14 @@
                               over B × (B + H) scores
 
 The rows of many posts are concatenated; post ``i`` starts at ``offsets[i]``. Nothing is masked with zeros: a missing
-row is minus infinity, so a pair with only negative similarities has a negative score. :mod:`.exact` has MaxSim without
-gradient, as searches and scorers compute it.
+row is minus infinity, so a pair with only negative similarities has a negative score.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
@@ -23,14 +22,9 @@ from torch import Tensor, nn
 
 from .config import MathAMRConfig
 from .errors import ModelError
-from .exact import check_ragged
-from .score_weights import ScoreWeights, legible
+from .exact import ScoreWeights, check_ragged, legible
 
-if TYPE_CHECKING:
-    from .trainer import TrainingBatch
-
-_CHUNK = 1 << 22
-"""Similarities in memory at once: 16 MiB of float32."""
+_CHUNK = 1 << 22  # similarities in memory at once: 16 MiB of float32
 
 
 def maxsim(query: Tensor, rows: Tensor, offsets: Tensor) -> Tensor:
@@ -84,7 +78,6 @@ class _BestMatch(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, queries: Tensor, rows: Tensor, offsets: Tensor) -> Tensor:
-        """Find the greatest similarities and their rows: ``[q_total, d]`` and ``[r, d]`` to ``[q_total, m]``."""
         best = queries.new_full((queries.size(0), offsets.numel() - 1), -math.inf)  # [q_total, m]
         where = torch.zeros(best.shape, dtype=torch.int32, device=best.device)
         for documents, index in _by_length(offsets):  # [g], [g, L] rows, -1 where a document is shorter
@@ -94,14 +87,13 @@ class _BestMatch(torch.autograd.Function):
                 similarity = (queries[part] @ columns).masked_fill_(missing, -math.inf)
                 value, position = similarity.view(-1, *index.shape).max(dim=2)  # [chunk, g]
                 best[part.unsqueeze(1), documents] = value
-                found = index.expand(part.numel(), -1, -1).gather(2, position.unsqueeze(2)).squeeze(2)
-                where[part.unsqueeze(1), documents] = found.to(torch.int32)
+                row = index.expand(part.numel(), -1, -1).gather(2, position.unsqueeze(2)).squeeze(2)
+                where[part.unsqueeze(1), documents] = row.to(torch.int32)
         ctx.save_for_backward(queries, rows, where, offsets)
         return best
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        """Send each gradient to the pair of rows that was the maximum."""
         queries, rows, where, offsets = ctx.saved_tensors
         grad = grad.masked_fill(offsets.diff() == 0, 0.0)  # a document without rows has no maximum
         grad_queries, grad_rows = torch.zeros_like(queries), torch.zeros_like(rows)
@@ -165,33 +157,14 @@ def normalise(scores: Tensor, query_offsets: Tensor) -> Tensor:
 
 
 class Contrast(NamedTuple):
-    """The rows of B questions and of m documents; the first B documents answer the questions.
+    """The rows of B questions and of m documents; the first B documents answer the questions."""
 
-    Attributes:
-        queries: float ``[q_total, d]``, the rows of the questions end to end.
-        query_offsets: int64 ``[B + 1]``.
-        rows: float ``[r, d]``, the rows of the documents end to end.
-        offsets: int64 ``[m + 1]``.
-        allowed: bool ``[B, m]``, see :func:`info_nce`.
-        kinds: int64 ``[q_total]``, the kind of each question's row, for a score with weights.
-    """
-
-    queries: Tensor
-    query_offsets: Tensor
-    rows: Tensor
-    offsets: Tensor
-    allowed: Tensor | None = None
-    kinds: Tensor | None = None
-
-    @classmethod
-    def of(cls, batch: TrainingBatch, rows: Tensor) -> Contrast:
-        """Divide the rows of all graphs of a batch."""
-        size, posts = len(batch.pairs), 2 * len(batch.pairs) + len(batch.others)
-        offsets = batch.graphs.offsets.to(rows.device)
-        middle, end = int(batch.graphs.offsets[size]), int(batch.graphs.offsets[posts])
-        allowed, kinds = batch.allowed.to(rows.device), batch.graphs.kinds[:middle].to(rows.device)
-        of_documents = offsets[size : posts + 1] - middle
-        return cls(rows[:middle], offsets[: size + 1], rows[middle:end], of_documents, allowed, kinds)
+    queries: Tensor  # float [q_total, d], the rows of the questions end to end
+    query_offsets: Tensor  # int64 [B + 1]
+    rows: Tensor  # float [r, d], the rows of the documents end to end
+    offsets: Tensor  # int64 [m + 1]
+    allowed: Tensor | None = None  # bool [B, m], see `info_nce`
+    kinds: Tensor | None = None  # int64 [q_total], the kind of each question's row, for a score with weights
 
 
 class LearnedWeights(nn.Module):
@@ -211,7 +184,7 @@ class LearnedWeights(nn.Module):
             self.register_buffer(f"fixed_{name}", fixed, persistent=False)
 
     def of_rows(self, kinds: Tensor | None, offsets: Tensor) -> Tensor | None:
-        """Return the weight of each query row, with gradient if it is learned."""
+        """Return the weight of each query row, with gradient if it is learned; ``None`` where each is 1."""
         weights = self._value("kinds")
         if weights is None and not self.means:
             return None
@@ -226,7 +199,7 @@ class LearnedWeights(nn.Module):
 
     @property
     def blend(self) -> Tensor | None:
-        """a, a scalar, or ``None`` if the score is only MaxSim."""
+        """The weight of the product of document vectors, a scalar; ``None`` if the score is only MaxSim."""
         return self._value("blend")
 
     def _value(self, name: str) -> Tensor | None:

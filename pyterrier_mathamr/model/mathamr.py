@@ -1,49 +1,121 @@
-"""`MathAMR`: a trained model, its files, its transformers and the identity of its vectors."""
+"""`MathAMR`: a trained model, its files, the identity of its vectors, and how its transformers encode a frame.
+
+::
+
+    config.json          {"format": 1, "config": {…}, "vocabulary": <hash>, "weights": <sha256 of the file>,
+                          "vocabulary_file": <sha256 of the file>, "checksum": <of all of the above>}
+    vocabulary.json.gz   labels and relations, see ``graph.Vocabulary``
+    weights.safetensors  parameters and buffers of the network, float32 or float16
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+import json
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
+from pyterrier_mathamr._common.frames import encoded_values, given_values
+from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr._common.types import GraphPart
-from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary
-from pyterrier_mathamr.store import new_folder
+from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
+from pyterrier_mathamr.explain.maxsim import explain_maxsim
+from pyterrier_mathamr.graph import GraphError, MathAMRGraph, Vocabulary
+from pyterrier_mathamr.store import StoreError, file_sum, new_folder, read_signed, signed
 
 from .batching import choose_device
-from .config import RELATIONAL_CONV, MathAMRConfig
+from .config import RELATIONAL_CONV, MathAMRConfig, conv_name, is_known_conv
 from .encoding import Embeddings, encode_in_batches, tensors_of, vocabulary_of
+from .errors import ModelFileError, UnsafeModelError
+from .exact import ScoreWeights, legible, row_kinds
 from .saving import (
     CONFIG,
     DEFAULT_MODEL,
     WEIGHTS,
-    ModelManifest,
     SavedModel,
     check_new_folder,
     find_saved,
     folder_name,
-    model_faults,
+    not_finite,
+    other_shapes,
     pack_weights,
-    read_manifest,
-    read_projection,
-    read_vocabulary,
+    read_description,
     read_weights,
     stored_dtype,
-    write_model,
+    unreadable,
+    weights_data,
 )
-from .score_weights import ScoreWeights, legible
 from .text_encoder import TextEncoder, encoder_of, unit_rows
+from .transformers import Columns, DocEncoder, PostRows, QueryEncoder, Side, TextScorer
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from .packed_bert import Float32
-    from .transformers import DocEncoder, GraphRows, QueryEncoder, TextScorer
+
+
+_FORMAT, _VOCABULARY = 1, "vocabulary.json.gz"
+_LARGEST_CONFIG = 1 << 20  # bytes; real ones have 2,000
+
+
+@dataclass(frozen=True)
+class ModelManifest:
+    """The content of ``config.json`` of a MathAMR."""
+
+    config: MathAMRConfig
+    vocabulary: str  # its hash
+    weights: str  # sha256 of the bytes of weights.safetensors
+
+    @property
+    def identity(self) -> str:
+        """Sha256 of configuration, vocabulary and weights, 64 hexadecimal digits."""
+        parts = json.dumps([self.config.essence, self.vocabulary, self.weights], sort_keys=True)
+        return hashlib.sha256(parts.encode()).hexdigest()
+
+
+def _read_manifest(folder: Path, conv: type[Any] | None = None) -> ModelManifest:
+    """Read and check ``config.json``, and that the other files are there; ``conv`` is the class that it names."""
+
+    def load(path: Path) -> dict[str, Any]:
+        if path.stat().st_size > _LARGEST_CONFIG:
+            raise ValueError(f"{path.stat().st_size:,} bytes")
+        content: dict[str, Any] = parse_json(path.read_bytes())
+        return content
+
+    def read(content: dict[str, Any]) -> ModelManifest:
+        options = dict(content["config"])
+        named = options.get("conv", RELATIONAL_CONV)
+        if conv is not None and conv_name(conv) == named:
+            options["conv"] = conv
+        elif conv is not None or not is_known_conv(named):
+            advice = f"to trust that class, give it as MathAMR.from_pretrained({str(folder)!r}, conv=…)"
+            raise UnsafeModelError(folder / CONFIG, f"its layers are of the class {named!r:.80}; {advice}")
+        return ModelManifest(MathAMRConfig.from_dict(options), str(content["vocabulary"]), str(content["weights"]))
+
+    manifest = read_description(folder / CONFIG, _FORMAT, "model description", read, load)
+    for name in (_VOCABULARY, WEIGHTS):
+        if not (folder / name).is_file():
+            raise ModelFileError(folder / name, "the file is missing")
+    return manifest
+
+
+def _read_vocabulary(folder: Path, manifest: ModelManifest) -> Vocabulary:
+    try:
+        vocabulary = Vocabulary.load(folder / _VOCABULARY)
+    except (GraphError, OSError) as error:
+        raise ModelFileError(folder / _VOCABULARY, str(error)) from error
+    if vocabulary.hash != manifest.vocabulary:
+        raise ModelFileError(folder / _VOCABULARY, "the vocabulary is not the one the model was trained with")
+    return vocabulary
 
 
 class MathAMR(SavedModel):
@@ -63,7 +135,6 @@ class MathAMR(SavedModel):
     """
 
     DESCRIPTION = CONFIG
-    faults = staticmethod(model_faults)
 
     def __init__(
         self,
@@ -107,7 +178,7 @@ class MathAMR(SavedModel):
             MissingExtraError: torch-geometric is needed and cannot be imported.
         """
         folder = find_saved(name_or_path)
-        manifest = read_manifest(folder, conv)
+        manifest = _read_manifest(folder, conv)
         if manifest.config.conv != RELATIONAL_CONV:
             from .networks import convolution_of
 
@@ -156,9 +227,50 @@ class MathAMR(SavedModel):
         target = check_new_folder(path)
         weights = pack_weights(self.weights(), dtype or stored_dtype(self._folder))
         manifest = ModelManifest(self.config, self.vocabulary.hash, hashlib.sha256(weights).hexdigest())
-        vocabulary = self.vocabulary
         with new_folder(target) as unfinished:
-            write_model(unfinished, manifest, vocabulary, weights)
+            self.vocabulary.save(unfinished / _VOCABULARY)
+            (unfinished / WEIGHTS).write_bytes(weights)
+            content = {
+                "format": _FORMAT,
+                "config": manifest.config.to_dict(),
+                "vocabulary": manifest.vocabulary,
+                "weights": manifest.weights,
+                "vocabulary_file": file_sum(unfinished / _VOCABULARY).sha256,
+            }
+            (unfinished / CONFIG).write_bytes(signed(content))
+
+    @classmethod
+    def faults(cls, folder: Path, conv: type[Any] | None = None) -> Iterator[MathAMRError]:
+        """Read a saved model, compare every checksum, and yield the faults.
+
+        Args:
+            folder: of the model.
+            conv: the class of its layers, as in :meth:`from_pretrained`.
+        """
+
+        def named(error: MathAMRError | OSError, path: Path) -> MathAMRError:
+            if isinstance(error, ModelFileError):
+                return error
+            if isinstance(error, OSError):
+                return unreadable(path, error)
+            return ModelFileError(path, error.reason if isinstance(error, StoreError) else str(error))
+
+        try:
+            manifest = _read_manifest(folder, conv)
+            content = read_signed(folder / CONFIG)
+            if set(content) != {"format", "config", "vocabulary", "weights", "vocabulary_file"}:
+                raise ModelFileError(folder / CONFIG, "a key is missing or unknown")
+        except (MathAMRError, OSError) as error:
+            yield named(error, folder / CONFIG)
+            return
+        for name, expected in ((WEIGHTS, manifest.weights), (_VOCABULARY, content["vocabulary_file"])):
+            try:
+                if file_sum(folder / name).sha256 != expected:
+                    yield ModelFileError(folder / name, "its content was changed since it was written")
+                elif name == _VOCABULARY:
+                    _read_vocabulary(folder, manifest)
+            except (MathAMRError, OSError) as error:
+                yield named(error, folder / name)
 
     def verify(self) -> None:
         """Read the model's files and compare every checksum; for an unsaved model, do nothing.
@@ -168,7 +280,7 @@ class MathAMR(SavedModel):
         """
         if self._folder is not None:
             conv = self.config.conv
-            for fault in model_faults(self._folder, conv if isinstance(conv, type) else None):
+            for fault in self.faults(self._folder, conv if isinstance(conv, type) else None):
                 raise fault
 
     @property
@@ -183,7 +295,7 @@ class MathAMR(SavedModel):
     def vocabulary(self) -> Vocabulary:
         """The labels and relations by number."""
         if self._vocabulary is None:
-            self._vocabulary = read_vocabulary(*self._source())
+            self._vocabulary = _read_vocabulary(*self._source())
         return self._vocabulary
 
     @property
@@ -251,8 +363,9 @@ class MathAMR(SavedModel):
         Returns:
             For each graph float32 ``[n, d]``, rows of unit length: formulas, sentences, document.
         """
-        tensors = tensors_of(graphs, self.vocabulary, self.config, self.text)
-        return self.encode_tensors(list(tensors), device=device, verbose=verbose)
+        tensors = list(tensors_of(graphs, self.vocabulary, self.config, self.text))
+        width = self.config.projection
+        return encode_in_batches(self.encoder(device), tensors, choose_device(device), width, verbose=verbose)
 
     def encode_queries(
         self, graphs: Sequence[MathAMRGraph], *, device: str | None = None, verbose: bool = False
@@ -270,28 +383,6 @@ class MathAMR(SavedModel):
         posts = list(tensors_of(graphs, self.vocabulary, self.config, text))
         return [unit_rows(np.asarray(post.features, np.float32) @ self._projection.T) for post in posts]
 
-    @cached_property
-    def _projection(self) -> Float32:
-        """P of a model of only text (:mod:`.networks`), float32 ``[d_p, d_text]``."""
-        if self._weights is not None:
-            projection: Float32 = self._weights["text.project.weight"].detach().float().cpu().numpy()
-            return projection
-        folder, manifest = self._source()
-        return read_projection(folder / WEIGHTS, manifest)
-
-    def encode_tensors(
-        self, graphs: Sequence[GraphTensors], *, device: str | None = None, verbose: bool = False
-    ) -> list[Embeddings]:
-        """Encode graphs given as arrays, made with this model's vocabulary; see :meth:`encode`.
-
-        Args:
-            graphs: as arrays, made with this model's vocabulary.
-            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
-            verbose: show progress.
-        """
-        width = self.config.projection
-        return encode_in_batches(self.encoder(device), graphs, choose_device(device), width, verbose=verbose)
-
     def doc_encoder(
         self, *, device: str | None = None, batch_size: int | None = None, verbose: bool = False
     ) -> DocEncoder:
@@ -303,8 +394,6 @@ class MathAMR(SavedModel):
                 reads text.
             verbose: show progress.
         """
-        from .transformers import DocEncoder
-
         return DocEncoder(self, device=device, batch_size=batch_size, verbose=verbose)
 
     def query_encoder(
@@ -318,8 +407,6 @@ class MathAMR(SavedModel):
             batch_size: no effect on queries: all queries of a frame are encoded together.
             verbose: show progress.
         """
-        from .transformers import QueryEncoder
-
         return QueryEncoder(self, device=device, batch_size=batch_size, verbose=verbose)
 
     def text_scorer(
@@ -332,15 +419,35 @@ class MathAMR(SavedModel):
             batch_size: no effect on a ranking: all its documents are encoded together, 2,048 at a time.
             verbose: show progress.
         """
-        from .transformers import TextScorer
-
         return TextScorer(self, device=device, batch_size=batch_size, verbose=verbose)
 
     def post_rows(self, *, device: str | None = None, verbose: bool = False) -> GraphRows:
         """Return how the transformers encode the graphs of a frame on ``device``; ``verbose`` shows progress."""
-        from .transformers import GraphRows
-
         return GraphRows(self, device, verbose)
+
+    @cached_property
+    def _projection(self) -> Float32:
+        """P of a model of only text (:mod:`.networks`), float32 ``[d_p, d_text]``, read without torch."""
+        projection: Float32
+        if self._weights is not None:
+            projection = self._weights["text.project.weight"].detach().float().cpu().numpy()
+            return projection
+        from safetensors import SafetensorError
+        from safetensors.numpy import load
+
+        folder, manifest = self._source()
+        path, name = folder / WEIGHTS, "text.project.weight"
+        try:
+            weights = load(weights_data(path, manifest.weights, CONFIG))
+        except (SafetensorError, KeyError) as error:  # numpy lacks some types of numbers
+            raise unreadable(path, error) from error
+        shape = self.config.projection, self.config.text.text_dimension
+        if {key: matrix.shape for key, matrix in weights.items()} != {name: shape}:
+            raise other_shapes(path, CONFIG)
+        if not np.isfinite(weights[name]).all():
+            raise not_finite(path, name)
+        projection = weights[name].astype(np.float32)
+        return projection
 
     def _build(self) -> nn.Module:
         from .networks import network
@@ -357,3 +464,85 @@ class MathAMR(SavedModel):
         kept = {**self.__dict__, "_encoders": {}}
         kept.pop("_projection", None)
         return kept if self._folder is None else {**kept, "_vocabulary": None, "_weights": None}
+
+
+class GraphRows(PostRows):
+    """How a `MathAMR` encodes: ``graph`` of documents, ``query_graph`` of queries."""
+
+    label = "MathAMR"
+    doc_columns = ("doc_embs", "formula_ids", "doc_model")
+
+    def __init__(self, model: MathAMR, device: str | None, verbose: bool) -> None:
+        self._model, self._device, self._verbose = model, device, verbose
+        self._weights = model.score_weights
+        self.batch_size = 1024 if model.config.text.features == "text" else 64
+        weighing = () if self._weights is None else ("query_weights", "query_document_weight")
+        self.query_columns = ("query_embs", "query_formula_ids", "query_model", *weighing)
+
+    def check(self, frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:
+        if side == "ranking":
+            pt.validate.result_frame(frame, extra_columns=["query_graph", "graph"], context=stage)
+        else:
+            needed = ["graph"] if side == "documents" else ["qid", "query_graph"]
+            pt.validate.columns(frame, includes=needed, context=stage)
+
+    def read_queries(self, frame: pd.DataFrame) -> dict[Any, MathAMRGraph]:
+        return given_values(frame, "query_graph")
+
+    def key(self, queries: Sequence[MathAMRGraph]) -> Hashable:
+        model = self._model
+        return model.identity, model.text, self._device, tuple(replace(graph, id="") for graph in queries)
+
+    def of_queries(self, queries: Sequence[MathAMRGraph]) -> list[dict[str, Any]]:
+        encoded: list[dict[str, Any]] = []
+        for graph, rows in zip(queries, self._encode_queries(queries), strict=True):
+            ids = np.array(self._formula_ids(graph), dtype=object)  # of the columns q…, others copy arrays, no lists
+            columns = {"query_embs": rows, "query_formula_ids": ids, "query_model": self._model.vectors_by}
+            if self._weights is not None:
+                columns["query_weights"] = self._row_weights(graph, len(rows))
+                columns["query_document_weight"] = float(self._weights.blend)
+            encoded.append(columns)
+        return encoded
+
+    def documents(self, frame: pd.DataFrame, *, of_ranking: bool = False) -> Columns:
+        frame = frame if "docno" in frame.columns else frame.assign(docno=range(len(frame)))
+        encode = partial(self._model.encode, device=self._device, verbose=self._verbose)
+        graphs, vectors = encoded_values(frame, "graph", encode, "docno")
+        docnos = frame["docno"].tolist()
+        ids = [self._formula_ids(graphs[docno]) for docno in docnos]
+        embeddings = [vectors[docno] for docno in docnos]
+        return {"doc_embs": embeddings, "formula_ids": ids, "doc_model": self._model.vectors_by}
+
+    def explain(self, query: QueryRow, docno: str | None) -> Explanation:
+        asked = read_asked(query, docno, "MathAMR scorer", ["query_graph", "graph"])
+        query_graph, graph = asked.row["query_graph"], asked.row["graph"]
+        [query_rows] = self._encode_queries([query_graph])
+        [rows] = self._model.encode([graph], device=self._device, verbose=self._verbose)
+        explanation = explain_maxsim(
+            query_graph,
+            query_rows,
+            graph,
+            rows,
+            query_formula_ids=self._formula_ids(query_graph),
+            formula_ids=self._formula_ids(graph),
+            query_weights=self._row_weights(query_graph, len(query_rows)),
+            query_document_weight=self._weights.blend if self._weights else None,
+        )
+        return replace(explanation, docno=asked.docno)
+
+    def _encode_queries(self, graphs: Sequence[MathAMRGraph]) -> list[Embeddings]:
+        """Encode queries; one without text has no vectors, float32 ``[0, d]``."""
+        filled = [graph for graph in graphs if not graph.is_empty]
+        encoded = iter(self._model.encode_queries(filled, device=self._device, verbose=self._verbose))
+        none = np.empty((0, self._model.config.projection), np.float32)
+        return [none if graph.is_empty else next(encoded) for graph in graphs]
+
+    def _formula_ids(self, graph: MathAMRGraph) -> list[str]:
+        """List the ids in the order of the rows; a model without formulas has no such rows."""
+        return list(graph.formula_ids) if self._model.config.formulas != "none" else []
+
+    def _row_weights(self, graph: MathAMRGraph, rows: int) -> npt.NDArray[np.float64] | None:
+        """Return the weight of each row of a query, float64 ``[q]``; ``None`` if the model has none."""
+        if self._weights is None:
+            return None
+        return self._weights.of_rows(row_kinds(self._model.config, graph, rows))

@@ -31,7 +31,7 @@ Features from a text encoder (not in the paper) add to this network or replace i
     words      yes             ≥ 1      BagEncoder        row = unit(P b) + s_k unit(z)       b: its bag of words
     words      yes             0        BagsAlone         row = unit(P b)
     text       –               ≥ 1      TextRowEncoder    row = unit(P x) + s_k unit(z)       x: text, see ``encoding``
-    text       –               0        TextVectors       row = unit(P x)
+    text       –               0        TextAlone         row = unit(P x)
 
 s_k, one number for each kind of row, starts at 0. P of text starts as the principal directions of the training texts,
 or as the identity if the width is unchanged: with ``projection=text_dimension`` an untrained model is the text encoder
@@ -40,8 +40,8 @@ itself. Text is also added to the first states, as W_in x.
 A bag b is the sum of the label vectors of the row's content nodes; a document's is summed over the nodes of all its
 formulas and sentences. The length of a label's vector is its weight, and starts as its inverse document frequency. P
 starts as the principal directions of the training posts' bags without the first few, which all posts share (Arora et
-al., ICLR 2017; Mu and Viswanath, ICLR 2018). So at step 0 a row is a weighted average of word vectors, and training
-adds little to it; the two layers of the projection head would destroy the word vectors' geometry.
+al., ICLR 2017; Mu and Viswanath, ICLR 2018). So at step 0 a row is a weighted average of word vectors, to which
+training adds little; the two layers of the projection head would destroy the word vectors' geometry.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ from __future__ import annotations
 import html
 import inspect
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -196,13 +195,7 @@ class ProjectionHead(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Graphs to unit vectors, one for each retrieval node (MathAMR+, Figure 3.3).
-
-    Args:
-        config: the model's options.
-        num_labels: size of the vocabulary of node labels.
-        num_relations: R, inverse relations included.
-    """
+    """Graphs to unit vectors, one for each retrieval node (MathAMR+, Figure 3.3); relations include inverse ones."""
 
     def __init__(self, config: MathAMRConfig, num_labels: int, num_relations: int) -> None:
         super().__init__()
@@ -241,7 +234,6 @@ class Encoder(nn.Module):
 
 
 def features_of(batch: GraphBatch, width: int) -> Tensor:
-    """Return the features of the rows of a batch: float32 ``[r, width]``."""
     if batch.features is None or batch.features.size(1) != width:
         shape = None if batch.features is None else tuple(batch.features.shape)
         advice = "encode graphs with MathAMR.encode or a transformer, which add these features"
@@ -249,27 +241,42 @@ def features_of(batch: GraphBatch, width: int) -> Tensor:
     return batch.features.float()
 
 
-class TextVectors(nn.Module):
-    """P, s and W_in of the equations above."""
+class OwnRows(nn.Module):
+    """unit(P x) of text or bags, and where there are layers s and, for text, W_in of the equations above."""
 
     def __init__(self, config: MathAMRConfig) -> None:
         super().__init__()
-        self.width = config.text.text_dimension
+        of_text = config.text.features == "text"
+        self.width = config.text.text_dimension if of_text else config.hidden
         self.project = nn.Linear(self.width, config.projection, bias=False)
-        if not config.text_alone:
+        if config.layers:
             self.share = nn.Parameter(torch.zeros(len(VirtualKind)))
+        if config.layers and of_text:
             self.enter = nn.Linear(self.width, config.hidden, bias=False)
 
+    def forward(self, x: Tensor, z: Tensor | None = None, kinds: Tensor | None = None) -> Tensor:
+        """Compute unit(P x), or with the graph's rows unit(P x) + s_k unit(z): float ``[r, d_p]``."""
+        rows = F.normalize(self.project(x), dim=1)
+        return rows if z is None else rows + self.share[kinds].unsqueeze(1) * F.normalize(z, dim=1)
+
+
+class TextAlone(nn.Module):
+    """The network of text without layers: row = unit(P x)."""
+
+    def __init__(self, config: MathAMRConfig) -> None:
+        super().__init__()
+        self.text = OwnRows(config)
+
     def forward(self, batch: GraphBatch) -> Tensor:
-        """Compute unit(P x): float32 ``[r, d_p]``."""
-        return F.normalize(self.project(features_of(batch, self.width)), dim=1)
+        rows: Tensor = self.text(features_of(batch, self.text.width))
+        return rows
 
 
 class TextRowEncoder(Encoder):
     """The paper's encoder with text in the first states and in the rows."""
 
     def __init__(self, config: MathAMRConfig, num_labels: int, num_relations: int) -> None:
-        text = TextVectors(config)  # drawn first: a seed then gives the weights that it always gave
+        text = OwnRows(config)  # drawn first: a seed then gives the weights that it always gave
         super().__init__(config, num_labels, num_relations)
         self.text = text
 
@@ -279,24 +286,9 @@ class TextRowEncoder(Encoder):
         return h.index_add(0, batch.virtual, self.text.enter(features_of(batch, self.text.width)).to(h.dtype))
 
     def project(self, batch: GraphBatch) -> Tensor:
-        """Compute unit(P x) + s_k unit(z): float ``[r, d_p]``."""
-        z = super().project(batch)  # [r, d_p]
-        rows: Tensor = self.text(batch)  # [r, d_p]
-        return rows + self.text.share[batch.kinds].unsqueeze(1) * F.normalize(z, dim=1)
-
-
-class WordBags(nn.Module):
-    """P and s of the equations above."""
-
-    def __init__(self, config: MathAMRConfig) -> None:
-        super().__init__()
-        self.project = nn.Linear(config.hidden, config.projection, bias=False)
-        if config.layers:
-            self.share = nn.Parameter(torch.zeros(len(VirtualKind)))
-
-    def forward(self, labels: Tensor, batch: GraphBatch) -> Tensor:
-        """Compute unit(P b) from the vector of each label: float ``[num_labels, d]`` to ``[r, d_p]``."""
-        return F.normalize(self.project(bags_of(labels, batch)), dim=1)
+        z = super().project(batch)
+        rows: Tensor = self.text(features_of(batch, self.text.width), z, batch.kinds)
+        return rows
 
 
 class BagsAlone(nn.Module):
@@ -304,11 +296,11 @@ class BagsAlone(nn.Module):
 
     def __init__(self, config: MathAMRConfig, num_labels: int) -> None:
         super().__init__()
-        self.bags = WordBags(config)
+        self.bags = OwnRows(config)
         self.initial = InitialState(config.replace(initialisation="mean", learned="none"), num_labels)
 
     def forward(self, batch: GraphBatch) -> Tensor:
-        rows: Tensor = self.bags(self.initial.labels.weight, batch)
+        rows: Tensor = self.bags(bags_of(self.initial.labels.weight, batch))
         return rows
 
 
@@ -316,15 +308,14 @@ class BagEncoder(Encoder):
     """The paper's encoder, whose vectors are added to bags of words."""
 
     def __init__(self, config: MathAMRConfig, num_labels: int, num_relations: int) -> None:
-        bags = WordBags(config)  # drawn first, as above
+        bags = OwnRows(config)  # drawn first, as above
         super().__init__(config, num_labels, num_relations)
         self.bags = bags
 
     def project(self, batch: GraphBatch) -> Tensor:
-        """Compute unit(P b) + s_k unit(z): float ``[r, d_p]``."""
-        z = super().project(batch)  # [r, d_p]
-        rows: Tensor = self.bags(self.initial.labels.weight, batch)
-        return rows + self.bags.share[batch.kinds].unsqueeze(1) * F.normalize(z, dim=1)
+        z = super().project(batch)
+        rows: Tensor = self.bags(bags_of(self.initial.labels.weight, batch), z, batch.kinds)
+        return rows
 
 
 def bags_of(labels: Tensor, batch: GraphBatch) -> Tensor:
@@ -344,7 +335,7 @@ def bags_of(labels: Tensor, batch: GraphBatch) -> Tensor:
 def network(config: MathAMRConfig, num_labels: int, num_relations: int) -> nn.Module:
     text = config.text
     if config.text_alone:
-        return nn.Sequential(OrderedDict(text=TextVectors(config)))  # named as in TextRowEncoder
+        return TextAlone(config)
     if text.features == "text":
         return TextRowEncoder(config, num_labels, num_relations)
     if text.word_residual:
@@ -358,9 +349,7 @@ def random_network(config: MathAMRConfig, vocabulary: Vocabulary) -> nn.Module:
         return network(config, len(vocabulary.nodes), len(vocabulary.relations))
 
 
-COMMON = 3
-"""Principal directions that bags have in common and that P leaves out."""
-
+COMMON = 3  # principal directions that bags have in common and that P leaves out
 _MASKED = 0.05  # length of the vector of a masked label: a row of only masked nodes still has a direction
 _BAGS, _ROWS = 256, 512  # posts whose bags are summed, or features read, at once
 

@@ -1,8 +1,4 @@
-"""Text encoders with packed weights, such as the bundled one, and their forward pass in numpy, which encodes queries.
-
-::
-
-    text ──tokenizers──▶ pieces ──PackedBert here, TorchBert in bert──▶ states [l, d] ──mean──▶ float32 [d]
+"""Packed weights of text encoders, such as the bundled one, and BERT's forward pass in numpy, which encodes queries.
 
 ``import torch`` costs more than a search. For the few texts of a query numpy multiplies in float32 as fast as torch
 does; torch's products of int8 matrices, which :mod:`.bert` has for documents, are faster still from some ten pieces on,
@@ -16,36 +12,27 @@ from __future__ import annotations
 
 import json
 import math
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.running.resources import one_blas_thread
 
-from .batching import batches_by_size
-
-if TYPE_CHECKING:
-    from .bert import TorchBert
-
 Float32 = npt.NDArray[np.float32]
+Weight = npt.NDArray[Any]
 
 Precision = Literal["float32", "bfloat16", "int8"]
 """Of the products with weights; states are float32, or bfloat16 with ``bfloat16``."""
 
-Weight = npt.NDArray[Any]
+BUNDLED_ENCODER = "minilm-math"
+"""The text encoder that comes with the package: all-MiniLM-L6-v2, trained further on mathematical texts."""
 
-PACKED = "weights.safetensors"
-"""The file of packed weights in an encoder's folder."""
-
-PUBLISHED = "model.safetensors"
-"""The file of weights in a folder of transformers."""
-
-SCALE = ".scale"
-"""The end of the name of a matrix's scales."""
+BUNDLED_FOLDER = Path(__file__).parent.parent / "data" / BUNDLED_ENCODER
+PACKED, PUBLISHED = "weights.safetensors", "model.safetensors"  # the files of packed weights, and of transformers
+SCALE = ".scale"  # the end of the name of a matrix's scales
 
 
 class BertSize(NamedTuple):
@@ -76,11 +63,8 @@ _FAR = 128  # the distance from which on all have one bucket
 
 
 def relative_buckets(length: int, buckets: int) -> npt.NDArray[np.int64]:
-    """Return the row of the bias for each pair of pieces, ``[l, l]``.
-
-    A half of the buckets is for pieces after this one. In each half the lower 8 of 16 are the distances 0 to 7, the
-    others grow on a logarithmic scale (Raffel et al., "T5", JMLR 2020).
-    """
+    """Return the row of the bias for each pair of pieces, ``[l, l]`` (Raffel et al., "T5", JMLR 2020)."""
+    # a half is for pieces after this one; the lower 8 of 16 are the distances 0 to 7, the others grow logarithmically
     half, exact = buckets // 2, buckets // 4
     distances = np.arange(length)
     scale = np.log(np.maximum(distances, 1) / exact, dtype=np.float32) / np.float32(math.log(_FAR / exact))
@@ -144,7 +128,6 @@ def read_weights(folder: Path) -> dict[str, Weight]:
 
 
 def _shapes(size: BertSize) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield the shape of each weight."""
     width, inner = size.hidden_size, size.intermediate_size
     tables = {"words": size.vocab_size, "positions": size.max_position_embeddings, "segments": size.type_vocab_size}
     for name, rows in tables.items():
@@ -162,8 +145,7 @@ def _shapes(size: BertSize) -> Iterator[tuple[str, tuple[int, ...]]]:
 class PackedBert:
     """BERT in float32, one text at a time; :mod:`.bert` has its equations, and the same names."""
 
-    at_once = 1024
-    """Pieces of a batch; as texts are computed one by one, it only bounds the states in memory."""
+    at_once = 1024  # pieces of a batch; as texts are computed one by one, it only bounds the states in memory
 
     def __init__(self, folder: Path) -> None:
         self._size = BertSize.read(folder / "config.json")
@@ -233,8 +215,7 @@ class PackedBert:
         return mixed.reshape(length, -1)
 
 
-_IN_CACHE = 1 << 16
-"""Numbers that are changed several times while they are in the processor's cache."""
+_IN_CACHE = 1 << 16  # numbers that are changed several times while they are in the processor's cache
 
 
 def _blocks(parts: int, size: int) -> Iterator[slice]:
@@ -264,75 +245,3 @@ def gelu(x: Float32) -> Float32:
         part *= erf
         part *= np.float32(0.5)
     return x
-
-
-BUNDLED_ENCODER = "minilm-math"
-"""The text encoder that comes with the package: all-MiniLM-L6-v2, trained further on mathematical texts."""
-
-BUNDLED_FOLDER = Path(__file__).parent.parent / "data" / BUNDLED_ENCODER
-_LENGTHS = "sentence_bert_config.json"  # the file in which sentence-transformers limits a text
-_LONGEST = 256  # pieces of a text without that file, special ones included; minilm-math was trained for so many
-
-
-class Pieces(NamedTuple):
-    """The pieces of a text, without special ones."""
-
-    ids: list[int]
-    starts: list[int]  # the first character of each
-    ends: list[int]  # the character after the last of each
-
-    @classmethod
-    def of(cls, ids: list[int], spans: Sequence[tuple[int, int]]) -> Pieces:
-        return cls(ids, [start for start, _ in spans], [end for _, end in spans])
-
-    def between(self, start: int, end: int) -> tuple[int, int]:
-        """Return the first and the end piece that share a character with ``start`` to ``end``."""
-        first, last = bisect_right(self.ends, start), bisect_left(self.starts, end)
-        return first, max(first, last)
-
-
-class PackedEncoder:
-    """An encoder whose vector of a text is the mean of its pieces' states (Reimers and Gurevych, EMNLP 2019)."""
-
-    before = 1  # special pieces at the beginning of a text, and as many at its end
-
-    def __init__(self, network: PackedBert | TorchBert, folder: Path = BUNDLED_FOLDER) -> None:
-        from tokenizers import Tokenizer
-
-        self.network, self.at_once = network, network.at_once
-        size, limit = BertSize.read(folder / "config.json"), folder / _LENGTHS
-        longest = int(json.loads(limit.read_bytes())["max_seq_length"]) if limit.is_file() else _LONGEST
-        self.width, self.room = size.hidden_size, min(longest, size.max_position_embeddings - size.first_position) - 2
-        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
-        if self._tokenizer.get_vocab_size() > size.vocab_size:
-            raise ValueError("tokenizer.json has more pieces than the table of config.json")
-        if self.room < 1:
-            raise ValueError(f"a text of {longest} pieces is too short")
-        self.head, self.tail = self._tokenizer.encode("").ids
-
-    def pieces(self, texts: Sequence[str]) -> list[Pieces]:
-        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        return [Pieces.of(encoding.ids, encoding.offsets) for encoding in encodings]
-
-    def states(self, texts: Sequence[Sequence[int]]) -> list[Float32]:
-        """Compute the states of texts, each float32 ``[pieces and two special ones, d]``."""
-        return self.network.states([[self.head, *ids, self.tail] for ids in texts])
-
-    def encode(self, texts: Sequence[str]) -> Float32:
-        """Average the states of each text, cut to the longest length: float32 ``[n, d]``."""
-        ids = [text.ids[: self.room] for text in self.pieces(texts)]
-        means = np.zeros((len(ids), self.width), np.float32)
-        for members in batches_by_size([len(text) + 2 for text in ids], self.at_once):
-            for i, states in zip(members, self.states([ids[i] for i in members]), strict=True):
-                means[i] = states.mean(axis=0)
-        return means
-
-    def word_vectors(self, words: Sequence[str]) -> Float32:
-        """Average the input embeddings of the pieces of each word: float32 ``[n, d]``, zeros without pieces."""
-        vectors = np.zeros((len(words), self.width), np.float32)
-        for i, word in enumerate(self.pieces(words)):
-            if word.ids:
-                vectors[i] = self.network.words(word.ids).mean(axis=0)
-        return vectors

@@ -36,12 +36,8 @@ Pair = tuple[str, str]
 """Query id and docno of a right answer."""
 
 Pairs = Iterable[Pair] | pd.DataFrame
-
-PairBatch = tuple[list[Pair], list[str]]
-"""The B pairs of a batch, and H hard negatives."""
-
-_NEGATIVES = 10_000_018
-"""In place of a batch's number: the generator that draws an epoch's hard negatives."""
+PairBatch = tuple[list[Pair], list[str]]  # the B pairs of a batch, and H hard negatives
+_NEGATIVES = 10_000_018  # in place of a batch's number: the generator that draws an epoch's hard negatives
 
 
 def read_pairs(pairs: Pairs) -> tuple[Pair, ...]:
@@ -137,23 +133,14 @@ def columns_of(batch: Sequence[Pair], drawn: Mapping[Pair, Sequence[str]]) -> li
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """The pairs of a run and the allowed negatives.
-
-    Attributes:
-        train: training pairs.
-        held: validation pairs; none of their questions is trained on.
-        first: pairs of the first ``first_epochs`` epochs, instead of ``train``.
-        answers: the known right answers of each question.
-        negatives: hard negatives of the training questions.
-        digest: sha256 of all of it, 64 hexadecimal digits.
-    """
+    """The pairs of a run and the allowed negatives."""
 
     train: tuple[Pair, ...]
-    held: tuple[Pair, ...]
-    first: tuple[Pair, ...]
+    held: tuple[Pair, ...]  # for validation; none of their questions is trained on
+    first: tuple[Pair, ...]  # of the first ``first_epochs`` epochs, instead of ``train``
     answers: PairAnswers
     negatives: HardNegatives
-    digest: str
+    digest: str  # sha256 of all of it
 
     @classmethod
     def read(
@@ -165,7 +152,7 @@ class TrainingData:
         negatives: Mapping[str, Sequence[str]] | None = None,
         never: Mapping[str, Iterable[str]] | None = None,
     ) -> TrainingData:
-        """Read the arguments of ``Trainer.fit``, and check that they fit the configuration."""
+        """Read the arguments of ``Trainer.fit``, and check that they agree with the configuration."""
         for option, what, given in (
             ("hard_negatives", "negatives", negatives is not None),
             ("first_epochs", "first pairs", first is not None),

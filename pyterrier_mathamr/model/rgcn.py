@@ -29,21 +29,14 @@ _TILE = 32  # rows of a tile on a GPU; the most frequent of 500 relations have t
 
 @dataclass(frozen=True)
 class Gather:
-    """A sparse matrix by rows: result ``i`` is the weighted sum of ``members[starts[i]:starts[i + 1]]``.
+    """A sparse matrix by rows: result ``i`` is the weighted sum of ``members[starts[i]:starts[i + 1]]``."""
 
-    Attributes:
-        members: int64 ``[z]``.
-        starts: int64 ``[g + 1]``.
-        share: float ``[z]``, the weights of a mean.
-    """
-
-    members: Tensor
-    starts: Tensor
-    share: Tensor
+    members: Tensor  # int64 [z]
+    starts: Tensor  # int64 [g + 1]
+    share: Tensor  # float [z], the weights of a mean
 
     @classmethod
     def build(cls, results: Tensor, members: Tensor, share: Tensor, size: int) -> Gather:
-        """Build from members and weights in the order of their ``size`` results."""
         return cls(members, _starts(torch.bincount(results, minlength=size)), share)
 
 
@@ -52,24 +45,15 @@ class RelationPlan:
     """Index arrays of one batch of graphs for :class:`~pyterrier_mathamr.model.RelationalGraphConv`.
 
     A relation has a row for each source of its edges, or for each target, the mean of its sources, if these are fewer.
-
-    Attributes:
-        relations: int64 ``[k]``, the relations that occur, ascending.
-        ends: int32 ``[k]``, the end of each relation's rows.
-        sizes: the number of rows of each relation, k of them.
-        tiles: int64 ``[tiles]``, the relation, numbered from 0 to k, of each run of p / tiles rows; ``None`` without
-            padding.
-        collect: p rows from N states; ``collect_back``: its transpose.
-        spread: N results from p products; ``spread_back``: its transpose.
     """
 
-    relations: Tensor
-    ends: Tensor
-    sizes: tuple[int, ...]
-    tiles: Tensor | None
-    collect: Gather
-    collect_back: Gather
-    spread: Gather
+    relations: Tensor  # int64 [k], the relations that occur, ascending
+    ends: Tensor  # int32 [k], the end of each relation's rows
+    sizes: tuple[int, ...]  # the number of rows of each relation
+    tiles: Tensor | None  # int64 [tiles], the relation, from 0 to k, of each run of p / tiles rows; or no padding
+    collect: Gather  # p rows from N states
+    collect_back: Gather  # the transpose
+    spread: Gather  # N results from p products
     spread_back: Gather
 
     @classmethod
@@ -143,7 +127,7 @@ def edges_into(targets: Tensor, edge_index: Tensor, num_nodes: int) -> tuple[Ten
 
 
 def _in_order(keys: Tensor, bound: int) -> tuple[Tensor, Tensor]:
-    """Sort integers below a bound, and return their order; the sort is stable."""
+    """Sort integers below a bound stably, and return their order, too."""
     bits = keys.numel().bit_length()
     if keys.device.type != "cpu" or bound.bit_length() + bits > _BITS:
         numbers, order = torch.sort(keys, stable=True)
@@ -297,7 +281,6 @@ class RelationalGraphConv(nn.Module):
         return super().train(mode)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the composed weights, which are recomputed from the parameters."""
         return {**self.__dict__, "_composed": None}
 
     def extra_repr(self) -> str:
@@ -316,7 +299,6 @@ class _RelationalSum(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, weights: Tensor, attributes: Tensor | None, plan: RelationPlan, mean: bool
     ) -> Tensor:
-        """Collect, transform by relation, spread: ``[N, in]`` to ``[N, out]``."""
         rows = _bag_sum(x, plan.collect, mean)  # [p, in]
         if attributes is not None:
             spread = attributes.repeat_interleave(plan.ends.diff(prepend=plan.ends.new_zeros(1)), 0)  # [p, in]
@@ -328,7 +310,6 @@ class _RelationalSum(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        """Compute the gradients of states, weights and attributes by the same steps in reverse."""
         plan: RelationPlan = ctx.plan
         rows, weights = ctx.saved_tensors
         grad_products = _bag_sum(grad, plan.spread_back, ctx.mean)  # [p, out]

@@ -1,22 +1,14 @@
-"""Models on disk: their places and files, and equality by identity. Nothing is unpickled.
+"""Models on disk: where they lie, descriptions and weights, and equality by identity. Nothing is unpickled.
 
-::
-
-    config.json          {"format": 1, "config": {…}, "vocabulary": <hash>, "weights": <sha256 of the file>,
-                          "vocabulary_file": <sha256 of the file>, "checksum": <of all of the above>}
-    vocabulary.json.gz   labels and relations, see ``graph.Vocabulary``
-    weights.safetensors  parameters and buffers of the encoder, float32 or float16
-
-Other models have a separate signed description, such as ``marf.json``: format, options, and checksums of files.
+A model is a folder with a signed description, such as ``config.json`` or ``marf.json``: format, options, and checksums
+of files. Weights are safetensors of float32 or float16.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -24,17 +16,11 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-import numpy as np
-
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError, first_line, is_refusal
-from pyterrier_mathamr._common.records import parse_json
-from pyterrier_mathamr.graph import GraphError, Vocabulary
-from pyterrier_mathamr.store import StoreError, file_sum, read_signed, signed
+from pyterrier_mathamr.store import file_sum, read_signed
 from pyterrier_mathamr.store.hub import card, download, split_branch, upload
 
-from .config import RELATIONAL_CONV, MathAMRConfig, conv_name, is_known_conv
-from .errors import ModelFileError, ModelNotFoundError, UnsafeModelError
-from .packed_bert import Float32
+from .errors import ModelFileError, ModelNotFoundError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,9 +29,7 @@ if TYPE_CHECKING:
 HUB = "hf:"
 """The prefix of the name of a model on the Hugging Face hub."""
 
-FETCHED = ("*.json", "*.json.gz", "*.safetensors", "*.txt")
-"""The files fetched of a model on the hub, also in its folders: no pickles and no code."""
-
+FETCHED = ("*.json", "*.json.gz", "*.safetensors", "*.txt")  # of a model on the hub: no pickles and no code
 BUNDLED = Path(__file__).parent.parent / "data" / "models"
 
 DEFAULT_MODEL = "mathamr-plus-text"
@@ -54,9 +38,7 @@ DEFAULT_MODEL = "mathamr-plus-text"
 LARGE_MODEL = "mathamr-plus-text-large"
 """A bundled model that ranks better and encodes six times as slowly; its encoder is not in the package."""
 
-FORMAT_VERSION = 1
-CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json.gz", "weights.safetensors"
-LARGEST_CONFIG = 1 << 20  # bytes; real ones have 2,000
+CONFIG, WEIGHTS = "config.json", "weights.safetensors"  # of the description of a `MathAMR`, of all weights
 
 
 def bundled_models() -> Iterator[Path]:
@@ -118,7 +100,6 @@ def fetched(name: str, patterns: Sequence[str], *, revision: str | None = None) 
 
 
 def check_new_folder(path: str | Path, option: str = "path") -> Path:
-    """Return a path that a model is to be written to."""
     if Path(path).exists():
         raise ConfigError(option, str(path), "a folder that does not exist yet")
     return Path(path)
@@ -163,99 +144,6 @@ def sum_faults(folder: Path, sums: Mapping[str, object]) -> Iterator[ModelFileEr
             yield ModelFileError(folder / name, "the file is missing")
 
 
-@dataclass(frozen=True)
-class ModelManifest:
-    """The content of ``config.json``."""
-
-    config: MathAMRConfig
-    vocabulary: str  # its hash
-    weights: str  # sha256 of the bytes of weights.safetensors
-
-    @property
-    def identity(self) -> str:
-        """Sha256 of configuration, vocabulary and weights, 64 hexadecimal digits."""
-        parts = json.dumps([self.config.essence, self.vocabulary, self.weights], sort_keys=True)
-        return hashlib.sha256(parts.encode()).hexdigest()
-
-
-def read_manifest(folder: Path, conv: type[Any] | None = None) -> ModelManifest:
-    """Read and check ``config.json``, and that the other files are there; ``conv`` is the class that it names."""
-
-    def load(path: Path) -> dict[str, Any]:
-        if path.stat().st_size > LARGEST_CONFIG:
-            raise ValueError(f"{path.stat().st_size:,} bytes")
-        content: dict[str, Any] = parse_json(path.read_bytes())
-        return content
-
-    def read(content: dict[str, Any]) -> ModelManifest:
-        options = dict(content["config"])
-        named = options.get("conv", RELATIONAL_CONV)
-        if conv is not None and conv_name(conv) == named:
-            options["conv"] = conv
-        elif conv is not None or not is_known_conv(named):
-            advice = f"to trust that class, give it as MathAMR.from_pretrained({str(folder)!r}, conv=…)"
-            raise UnsafeModelError(folder / CONFIG, f"its layers are of the class {named!r:.80}; {advice}")
-        return ModelManifest(MathAMRConfig.from_dict(options), str(content["vocabulary"]), str(content["weights"]))
-
-    manifest = read_description(folder / CONFIG, FORMAT_VERSION, "model description", read, load)
-    for name in (VOCABULARY, WEIGHTS):
-        if not (folder / name).is_file():
-            raise ModelFileError(folder / name, "the file is missing")
-    return manifest
-
-
-def read_vocabulary(folder: Path, manifest: ModelManifest) -> Vocabulary:
-    try:
-        vocabulary = Vocabulary.load(folder / VOCABULARY)
-    except (GraphError, OSError) as error:
-        raise ModelFileError(folder / VOCABULARY, str(error)) from error
-    if vocabulary.hash != manifest.vocabulary:
-        raise ModelFileError(folder / VOCABULARY, "the vocabulary is not the one the model was trained with")
-    return vocabulary
-
-
-def write_model(folder: Path, manifest: ModelManifest, vocabulary: Vocabulary, weights: bytes) -> None:
-    """Write the three files into an existing folder, ``config.json`` last."""
-    vocabulary.save(folder / VOCABULARY)
-    (folder / WEIGHTS).write_bytes(weights)
-    content = {
-        "format": FORMAT_VERSION,
-        "config": manifest.config.to_dict(),
-        "vocabulary": manifest.vocabulary,
-        "weights": manifest.weights,
-        "vocabulary_file": file_sum(folder / VOCABULARY).sha256,
-    }
-    (folder / CONFIG).write_bytes(signed(content))
-
-
-def model_faults(folder: Path, conv: type[Any] | None = None) -> Iterator[MathAMRError]:
-    """Read the model in ``folder``, compare every checksum, and yield the faults; ``conv``: the class of its layers."""
-
-    def named(error: MathAMRError | OSError, path: Path) -> MathAMRError:
-        if isinstance(error, ModelFileError):
-            return error
-        if isinstance(error, OSError):
-            return _unreadable(path, error)
-        return ModelFileError(path, error.reason if isinstance(error, StoreError) else str(error))
-
-    try:
-        manifest = read_manifest(folder, conv)
-        content = read_signed(folder / CONFIG)
-        if set(content) != {"format", "config", "vocabulary", "weights", "vocabulary_file"}:
-            raise ModelFileError(folder / CONFIG, "a key is missing or unknown")
-    except (MathAMRError, OSError) as error:
-        yield named(error, folder / CONFIG)
-        return
-    for name, expected in ((WEIGHTS, manifest.weights), (VOCABULARY, content["vocabulary_file"])):
-        try:
-            if file_sum(folder / name).sha256 != expected:
-                yield ModelFileError(folder / name, "its content was changed since it was written")
-            elif name == VOCABULARY:
-                read_vocabulary(folder, manifest)
-        except (MathAMRError, OSError) as error:
-            yield named(error, folder / name)
-
-
 def read_weights(
     path: Path, digest: str, description: str, layers: int = 0, build: Callable[[], nn.Module] | None = None
 ) -> dict[str, Tensor]:
@@ -265,9 +153,9 @@ def read_weights(
     from safetensors.torch import load
 
     try:
-        weights = {name: tensor.float() for name, tensor in load(_weights_data(path, digest, description)).items()}
+        weights = {name: tensor.float() for name, tensor in load(weights_data(path, digest, description)).items()}
     except SafetensorError as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     if build is None:
         return weights
     wrong = other_shapes(path, description)
@@ -282,7 +170,7 @@ def read_weights(
         if shape != shapes.get(name):
             raise ModelFileError(path, f"{wrong.problem}: {name!r} has shape {shape}, not {shapes.get(name)}")
         if not bool(torch.isfinite(weights[name]).all()):
-            raise _not_finite(path, name)
+            raise not_finite(path, name)
     return weights
 
 
@@ -291,9 +179,7 @@ def _shapes_of(build: Callable[[], nn.Module]) -> dict[str, tuple[int, ...]]:
     import torch
     from torch.overrides import TorchFunctionMode
 
-    class Unfilled(TorchFunctionMode):
-        """Skips normal noise, for which a device without memory would import torch's compiler: a second."""
-
+    class Unfilled(TorchFunctionMode):  # skips normal noise, which would import torch's compiler here: a second
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if func is torch.nn.init.normal_ or func is torch.Tensor.normal_:
                 return args[0] if args else kwargs["tensor"]
@@ -303,42 +189,23 @@ def _shapes_of(build: Callable[[], nn.Module]) -> dict[str, tuple[int, ...]]:
         return {name: tuple(tensor.shape) for name, tensor in build().state_dict().items()}
 
 
-def read_projection(path: Path, manifest: ModelManifest) -> Float32:
-    """Read the only matrix of a model of only text, float32 ``[projection, text_dimension]``, without torch."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
-    name, shape = "text.project.weight", (manifest.config.projection, manifest.config.text.text_dimension)
-    try:
-        weights = load(_weights_data(path, manifest.weights, CONFIG))
-    except (SafetensorError, KeyError) as error:  # numpy lacks some types of numbers
-        raise _unreadable(path, error) from error
-    if {key: matrix.shape for key, matrix in weights.items()} != {name: shape}:
-        raise other_shapes(path, CONFIG)
-    if not np.isfinite(weights[name]).all():
-        raise _not_finite(path, name)
-    projection: Float32 = weights[name].astype(np.float32)
-    return projection
-
-
-def _weights_data(path: Path, digest: str, description: str) -> bytes:
-    """Read a file of weights, and compare it with its sha256."""
+def weights_data(path: Path, digest: str, description: str) -> bytes:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     if hashlib.sha256(data).hexdigest() != digest:
         raise ModelFileError(path, f"the weights differ from the ones that {description} names")
     return data
 
 
-def _unreadable(path: Path, error: Exception) -> ModelFileError:
+def unreadable(path: Path, error: Exception) -> ModelFileError:
     refused = isinstance(error, OSError) and is_refusal(error)
     fix = "Remove the cause, and try again." if refused else ModelFileError.fix
     return ModelFileError(path, f"it cannot be read ({error})", fix)
 
 
-def _not_finite(path: Path, name: str) -> ModelFileError:
+def not_finite(path: Path, name: str) -> ModelFileError:
     return ModelFileError(path, f"{name!r} has values that are not finite numbers")
 
 
@@ -360,7 +227,7 @@ def pack_weights(weights: Mapping[str, Tensor], dtype: str = "float32") -> bytes
 
 
 def stored_dtype(folder: Path | None) -> str:
-    """Return the type of the weights in a folder: ``float32``, also without a folder, or ``float16``."""
+    """Return the type of the weights in a folder, ``float32`` or ``float16``; without a folder, ``float32``."""
     from safetensors import safe_open
 
     if folder is None:
@@ -373,12 +240,9 @@ def stored_dtype(folder: Path | None) -> str:
 class SavedModel:
     """A model that can be saved: equality and hash by its identity, and a `repr` that opens it again where it can."""
 
-    DESCRIPTION: ClassVar[str]
-    """The file by which the folder of a saved model is recognized."""
+    DESCRIPTION: ClassVar[str]  # the file by which the folder of a saved model is recognized
     NOUN: ClassVar[str] = "model"
-
-    _folder: Path | None
-    """Where it was opened; ``None`` if it was made or trained since."""
+    _folder: Path | None  # where it was opened; None if it was made or trained since
 
     @classmethod
     def from_pretrained(cls, name_or_path: str | Path) -> Self:
@@ -454,7 +318,7 @@ class SavedModel:
         raise NotImplementedError
 
     def _opened_by(self) -> str | None:
-        """Return the arguments of ``from_pretrained`` that open the model; ``None`` if it is not saved."""
+        """Return the arguments of ``from_pretrained`` that open the model again, if any."""
         return None if self._folder is None else repr(short_name(self._folder))
 
     @property

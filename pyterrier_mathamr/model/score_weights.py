@@ -1,85 +1,32 @@
-"""The weights of each kind of query row in MaxSim and of the product of the document vectors, and how they are fitted.
+"""Fitting the weights of a trained model's score (:class:`.exact.ScoreWeights`).
 
-::
-
-    S(Q, D) = Σᵢ w_kind(i) maxⱼ qᵢ · dⱼ  +  a q_doc · d_doc
-
-Plain MaxSim (MathAMR+, eq. 3.4) is w = 1 and a = 0; with ``kind_means`` w is divided by the number of the query's rows
-of the kind. Formulas are the most numerous rows of a question, so without weights they dominate the score.
-
-:func:`fit_score_weights` fits them for a trained model by softmax over many answers at once: in-batch training sees
-too few wrong answers at a time to move such scalars. The sums of best matches are computed once for each question,
-answer and kind of query row; the remaining problem is convex in four numbers. The model has the numbers in its
-configuration, so they are saved, shown and part of the identity like every other option.
+In-batch training sees too few wrong answers at a time to move such scalars, so :func:`fit_score_weights` fits them by
+softmax over many answers at once. The sums of best matches are computed once for each question, answer and kind of
+query row; the remaining problem is convex in four numbers. Formulas are the most numerous rows of a question, so
+without weights they dominate the score.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+import torch
 
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.listwise import Features, fit_listwise
 from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.graph import MathAMRGraph
 
-from .config import MathAMRConfig
+from .encoding import Embeddings
 from .errors import TrainingError
+from .exact import ScoreWeights, row_kinds
+from .losses import best_matches
+from .mathamr import MathAMR
+from .pairs import PairGraphs, Pairs, read_pairs, require_graphs
 
-if TYPE_CHECKING:
-    from .encoding import Embeddings
-    from .mathamr import MathAMR
-    from .pairs import PairGraphs, Pairs
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreWeights:
-    """The numbers of the formula above.
-
-    Attributes:
-        formula, sentence, document: w of a query row of each kind.
-        blend: a.
-        means: divide w by the number of a query's rows of the kind.
-    """
-
-    formula: float = 1.0
-    sentence: float = 1.0
-    document: float = 1.0
-    blend: float = 0.0
-    means: bool = False
-
-    @classmethod
-    def of(cls, config: MathAMRConfig) -> ScoreWeights | None:
-        """Return the weights that a model of this configuration searches with."""
-        kinds, blend = config.score.kind_weights, config.score.document_blend
-        if kinds == "none" and blend == "none" and not config.score.kind_means:
-            return None
-        formula, sentence, document = (1.0, 1.0, 1.0) if isinstance(kinds, str) else kinds
-        number = (0.0 if blend == "none" else 1.0) if isinstance(blend, str) else blend
-        return cls(float(formula), float(sentence), float(document), float(number), config.score.kind_means)
-
-    def of_rows(self, kinds: Sequence[int]) -> npt.NDArray[np.float64]:
-        """Return the weight of each row of a query, given the kinds of its rows."""
-        kind = np.array(kinds, np.int64)
-        weights = np.array([self.formula, self.sentence, self.document])[kind]
-        return weights / np.bincount(kind)[kind] if self.means else weights
-
-
-def row_kinds(config: MathAMRConfig, graph: MathAMRGraph, rows: int) -> list[int]:
-    """Determine the kind of each row of a query; empty for a blank one."""
-    formulas = graph.n_formulas if config.formulas != "none" else 0
-    documents = min(rows, int(config.virtual_nodes != "none"))
-    return [0] * formulas + [1] * (rows - formulas - documents) + [2] * documents
-
-
-def legible(number: float) -> float:
-    """Round to six digits: people read them."""
-    return float(f"{number:.6g}")
+_MATCHES = 1 << 23  # best matches held at once: 32 MiB of float32
 
 
 def fit_score_weights(
@@ -125,8 +72,6 @@ def fit_score_weights(
         weighted.save("my-model-weighted")
         pipeline = mathamr.GraphBuilder() >> weighted.query_encoder() >> index.colbert()
     """
-    from .pairs import read_pairs, require_graphs
-
     known = read_pairs(pairs)
     right: dict[str, list[str]] = {}  # answers by question
     for question, answer in known:
@@ -179,10 +124,6 @@ def score_features(
     return features
 
 
-_MATCHES = 1 << 23
-"""Best matches held at once: 32 MiB of float32."""
-
-
 def kind_sums(
     queries: Sequence[Embeddings],
     kinds: Sequence[Sequence[int]],
@@ -190,10 +131,6 @@ def kind_sums(
     verbose: bool = False,
 ) -> Features:
     """Sum the best matches of each kind of query row, and multiply the document vectors."""
-    import torch
-
-    from .losses import best_matches
-
     rows = torch.from_numpy(np.concatenate(documents))
     offsets = torch.from_numpy(np.cumsum([0, *map(len, documents)]))
     last = rows[offsets[1:] - 1]  # [m, d]

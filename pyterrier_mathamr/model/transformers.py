@@ -15,7 +15,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -26,8 +25,6 @@ import pyterrier as pt
 from pyterrier_mathamr._common.feedback import reported_once
 from pyterrier_mathamr._common.frames import (
     empty_output,
-    encoded_values,
-    given_values,
     ordered_by_score,
     with_objects,
     without_query_rows,
@@ -35,14 +32,9 @@ from pyterrier_mathamr._common.frames import (
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.recent import Recent
 from pyterrier_mathamr._common.transformers import HELP_URL, ColumnAdder, Leaf, Transformer
-from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
-from pyterrier_mathamr.explain.maxsim import explain_maxsim
-from pyterrier_mathamr.graph import MathAMRGraph
+from pyterrier_mathamr.explain import Explanation, QueryRow
 
-from .encoding import Embeddings
 from .exact import exact_maxsim
-from .mathamr import MathAMR
-from .score_weights import row_kinds
 
 Columns = dict[str, Sequence[object] | str | float]
 """Column to its values: one for each row of a frame, or the same for all."""
@@ -50,26 +42,20 @@ Columns = dict[str, Sequence[object] | str | float]
 Side = Literal["queries", "documents", "ranking"]
 """The posts read from a frame; a ranking has both queries and documents."""
 
+_AT_ONCE = 2048  # documents of a ranking whose vectors are in memory
+
 
 class PostRows(ABC):
     """How a model reads the posts of a frame and turns them into rows.
 
     A model returns one from ``post_rows(device=…, verbose=…, **options)``, which checks the options; it is made for
     each frame, so making it costs nothing.
-
-    Attributes:
-        label: the name of the system in drawings.
-        help_url: where a drawing points.
-        batch_size: documents that an indexing pipeline encodes together by default.
-        doc_columns: the columns that :meth:`documents` adds, in order.
-        query_columns: the columns that :meth:`queries` adds, in order.
     """
 
-    label: ClassVar[str]
-    help_url: ClassVar[str] = HELP_URL
-    batch_size: int = 64
-    doc_columns: Sequence[str] = ("doc_embs", "doc_model")
-    query_columns: Sequence[str] = ("query_embs", "query_model")
+    label: ClassVar[str]  # the name of the system in drawings
+    batch_size: int = 64  # documents that an indexing pipeline encodes together by default
+    doc_columns: Sequence[str] = ("doc_embs", "doc_model")  # that `documents` adds, in order
+    query_columns: Sequence[str] = ("query_embs", "query_model")  # that `queries` adds, in order
 
     @abstractmethod
     def check(self, frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:
@@ -130,7 +116,7 @@ class PostModel(Protocol):
 
 
 class _PostTransformer(Leaf, Transformer):
-    """The common part of the three: a model and the options of encoding."""
+    """A model and the options of encoding."""
 
     checks: ClassVar[Mapping[str, Rule]] = {"batch_size": COUNT}
     role: ClassVar[str]
@@ -154,8 +140,7 @@ class _PostTransformer(Leaf, Transformer):
         return self.model.post_rows(device=self.device, verbose=self.verbose, **self.options)
 
     def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
-        posts = self.posts
-        return {"label": f"{posts.label} {self.role}", "help_url": posts.help_url}
+        return {"label": f"{self.posts.label} {self.role}", "help_url": HELP_URL}
 
 
 class DocEncoder(ColumnAdder, _PostTransformer):
@@ -240,9 +225,6 @@ class QueryEncoder(ColumnAdder, _PostTransformer):
             return with_objects(inp, **posts.queries(inp, self._recent))
 
 
-_AT_ONCE = 2048  # documents of a ranking whose vectors are in memory
-
-
 class TextScorer(_PostTransformer):
     """Score the document of each row against the query by MaxSim (MathAMR+, eq. 3.4), without an index.
 
@@ -307,86 +289,3 @@ def _values_of(columns: Columns, rows: npt.NDArray[np.int64]) -> dict[str, list[
         name: [values] * len(rows) if isinstance(values, float | str) else [values[row] for row in rows.tolist()]
         for name, values in columns.items()
     }
-
-
-class GraphRows(PostRows):
-    """How a `MathAMR` encodes: ``graph`` of documents, ``query_graph`` of queries."""
-
-    label = "MathAMR"
-    doc_columns = ("doc_embs", "formula_ids", "doc_model")
-
-    def __init__(self, model: MathAMR, device: str | None, verbose: bool) -> None:
-        self._model, self._device, self._verbose = model, device, verbose
-        self._weights = model.score_weights
-        self.batch_size = 1024 if model.config.text.features == "text" else 64
-        weighing = () if self._weights is None else ("query_weights", "query_document_weight")
-        self.query_columns = ("query_embs", "query_formula_ids", "query_model", *weighing)
-
-    def check(self, frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:
-        if side == "ranking":
-            pt.validate.result_frame(frame, extra_columns=["query_graph", "graph"], context=stage)
-        else:
-            needed = ["graph"] if side == "documents" else ["qid", "query_graph"]
-            pt.validate.columns(frame, includes=needed, context=stage)
-
-    def read_queries(self, frame: pd.DataFrame) -> dict[Any, MathAMRGraph]:
-        return given_values(frame, "query_graph")
-
-    def key(self, queries: Sequence[MathAMRGraph]) -> Hashable:
-        model = self._model
-        return model.identity, model.text, self._device, tuple(replace(graph, id="") for graph in queries)
-
-    def of_queries(self, queries: Sequence[MathAMRGraph]) -> list[dict[str, Any]]:
-        encoded: list[dict[str, Any]] = []
-        for graph, rows in zip(queries, self._encode_queries(queries), strict=True):
-            ids = np.array(self._formula_ids(graph), dtype=object)  # of the columns q…, others copy arrays, no lists
-            columns = {"query_embs": rows, "query_formula_ids": ids, "query_model": self._model.vectors_by}
-            if self._weights is not None:
-                columns["query_weights"] = self._row_weights(graph, len(rows))
-                columns["query_document_weight"] = float(self._weights.blend)
-            encoded.append(columns)
-        return encoded
-
-    def documents(self, frame: pd.DataFrame, *, of_ranking: bool = False) -> Columns:
-        frame = frame if "docno" in frame.columns else frame.assign(docno=range(len(frame)))
-        graphs, vectors = encoded_values(frame, "graph", self._encode, "docno")
-        docnos = frame["docno"].tolist()
-        ids = [self._formula_ids(graphs[docno]) for docno in docnos]
-        embeddings = [vectors[docno] for docno in docnos]
-        return {"doc_embs": embeddings, "formula_ids": ids, "doc_model": self._model.vectors_by}
-
-    def explain(self, query: QueryRow, docno: str | None) -> Explanation:
-        asked = read_asked(query, docno, "MathAMR scorer", ["query_graph", "graph"])
-        query_graph, graph = asked.row["query_graph"], asked.row["graph"]
-        [query_rows], [rows] = self._encode_queries([query_graph]), self._encode([graph])
-        explanation = explain_maxsim(
-            query_graph,
-            query_rows,
-            graph,
-            rows,
-            query_formula_ids=self._formula_ids(query_graph),
-            formula_ids=self._formula_ids(graph),
-            query_weights=self._row_weights(query_graph, len(query_rows)),
-            query_document_weight=self._weights.blend if self._weights else None,
-        )
-        return replace(explanation, docno=asked.docno)
-
-    def _encode(self, graphs: list[MathAMRGraph]) -> list[Embeddings]:
-        return self._model.encode(graphs, device=self._device, verbose=self._verbose)
-
-    def _encode_queries(self, graphs: Sequence[MathAMRGraph]) -> list[Embeddings]:
-        """Encode queries; one without text has no vectors, float32 ``[0, d]``."""
-        filled = [graph for graph in graphs if not graph.is_empty]
-        encoded = iter(self._model.encode_queries(filled, device=self._device, verbose=self._verbose))
-        none = np.empty((0, self._model.config.projection), np.float32)
-        return [none if graph.is_empty else next(encoded) for graph in graphs]
-
-    def _formula_ids(self, graph: MathAMRGraph) -> list[str]:
-        """List the ids in the order of the rows; a model without formulas has no such rows."""
-        return list(graph.formula_ids) if self._model.config.formulas != "none" else []
-
-    def _row_weights(self, graph: MathAMRGraph, rows: int) -> npt.NDArray[np.float64] | None:
-        """Return the weight of each row of a query, float64 ``[q]``; ``None`` if the model has none."""
-        if self._weights is None:
-            return None
-        return self._weights.of_rows(row_kinds(self._model.config, graph, rows))

@@ -49,8 +49,8 @@ from pyterrier_mathamr.graph import GraphStore, MathAMRGraph, Segments, segments
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.model.batching import batches_by_size
 from pyterrier_mathamr.model.bert import Bert, TorchBert, best_precision, load_bert
-from pyterrier_mathamr.model.packed_bert import BUNDLED_FOLDER, PACKED, BertSize, PackedBert, PackedEncoder
-from pyterrier_mathamr.model.text_encoder import unit_rows
+from pyterrier_mathamr.model.packed_bert import BUNDLED_FOLDER, PACKED, BertSize, PackedBert
+from pyterrier_mathamr.model.text_encoder import PackedEncoder, unit_rows
 from pyterrier_mathamr.store import file_fingerprint
 from studies.notation.letters import renamed_graph
 

@@ -51,9 +51,10 @@ from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
 from pyterrier_mathamr.model.batching import batches_by_size, has_bfloat16
 from pyterrier_mathamr.model.bert import Bert, from_transformers, pack
 from pyterrier_mathamr.model.encoding import PostSegments, windows_of
-from pyterrier_mathamr.model.packed_bert import BUNDLED_FOLDER, PACKED, BertSize, PackedBert, PackedEncoder
-from pyterrier_mathamr.model.score_weights import ScoreWeights, score_features
-from pyterrier_mathamr.model.text_encoder import local_model
+from pyterrier_mathamr.model.exact import ScoreWeights
+from pyterrier_mathamr.model.packed_bert import BUNDLED_FOLDER, PACKED, BertSize, PackedBert
+from pyterrier_mathamr.model.score_weights import score_features
+from pyterrier_mathamr.model.text_encoder import PackedEncoder, local_model
 from pyterrier_mathamr.store import file_fingerprint
 
 PUBLISHED = "all-MiniLM-L6-v2"

@@ -1,28 +1,17 @@
 """The transformers: PyTerrier's rules, and vectors that depend only on their post."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
 import torch
 
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.frames import MissingValueError, with_objects
-from pyterrier_mathamr.graph import GraphBuilder, VirtualKind, graph_tensors
+from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph, VirtualKind, Vocabulary, graph_tensors
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, maxsim
+from pyterrier_mathamr.model.exact import ScoreWeights
 from pyterrier_mathamr.model.networks import random_network
-from pyterrier_mathamr.model.score_weights import ScoreWeights
-
-
-@pytest.fixture
-def lazy(model, tmp_path, monkeypatch) -> MathAMR:
-    """The model opened from a folder, where loading its weights is forbidden."""
-    model.save(tmp_path / "model")
-    assert model.identity  # that of a model in memory is computed from its weights, once
-    monkeypatch.setattr(MathAMR, "weights", lambda self: pytest.fail("the weights were loaded"))
-    return MathAMR.from_pretrained(tmp_path / "model")
 
 
 def ranking(graphs, rows: list[tuple[str, str]]) -> pd.DataFrame:
@@ -42,7 +31,7 @@ def test_rows_are_formulas_then_sentences_then_the_document(model, graphs, vocab
         assert kinds[-1] == VirtualKind.DOCUMENT
 
 
-def test_the_document_encoder_adds_vectors_and_formula_ids(model, graphs) -> None:
+def test_the_document_encoder_adds_vectors_and_formula_ids(model, graphs, vocabulary) -> None:
     frame = pd.DataFrame({"docno": ["a0", "a1"], "graph": [graphs["a0"], graphs["a1"]]}, index=[5, 9])
     result = model.doc_encoder()(frame)
     assert list(result.columns) == ["docno", "graph", "doc_embs", "formula_ids", "doc_model"]
@@ -50,12 +39,14 @@ def test_the_document_encoder_adds_vectors_and_formula_ids(model, graphs) -> Non
     for _, row in result.iterrows():
         assert row["formula_ids"] == list(row["graph"].formula_ids)
         np.testing.assert_allclose(row["doc_embs"], model.encode([row["graph"]])[0], atol=1e-5)
-
-
-def test_documents_without_docno_are_encoded_row_by_row(model, graphs) -> None:
-    result = model.doc_encoder()(pd.DataFrame({"graph": [graphs["a0"], graphs["a1"]]}))
-    assert list(result.columns) == ["graph", "doc_embs", "formula_ids", "doc_model"]
-    np.testing.assert_allclose(result["doc_embs"][1], model.encode([graphs["a1"]])[0], atol=1e-5)
+    without = model.doc_encoder()(frame.drop(columns="docno"))
+    assert list(without.columns) == list(result.columns)[1:]
+    np.testing.assert_array_equal(without["doc_embs"].tolist()[1], result["doc_embs"].tolist()[1])
+    config = MathAMRConfig(layers=1, hidden=8, projection=4, bases=2, formulas="none")
+    no_formulas = MathAMR(config, vocabulary, random_network(config, vocabulary).state_dict())
+    result = no_formulas.doc_encoder()(frame)
+    assert result["formula_ids"].tolist() == [[], []]
+    assert len(result["doc_embs"][5]) == graphs["a0"].n_sentences + 1
 
 
 def test_each_query_and_each_document_of_a_ranking_is_encoded_once(model, graphs, monkeypatch) -> None:
@@ -75,10 +66,9 @@ def test_queries_missing_in_some_rows_take_the_graph_of_another_row(model, graph
     result = model.query_encoder()(frame)
     np.testing.assert_allclose(result["query_embs"][0], model.encode([graphs["q0"]])[0], atol=1e-5)
     frame["query_graph"] = [np.nan, None]
-    with pytest.raises(MissingValueError, match="q0"):
-        model.query_encoder()(frame)
-    with pytest.raises(MissingValueError, match="q0"):
-        model.text_scorer()(frame)
+    for transformer in (model.query_encoder(), model.text_scorer()):
+        with pytest.raises(MissingValueError, match="q0"):
+            transformer(frame)
     with pytest.raises(MissingValueError, match="a0"):
         model.doc_encoder()(frame.assign(graph=[None, graphs["a1"]]))
 
@@ -124,45 +114,6 @@ def test_a_query_without_text_has_no_vectors_and_gives_every_candidate_0(model, 
         assert scored["rank"].tolist() == [0, 1, 0]
 
 
-@pytest.mark.parametrize("make", ["doc_encoder", "query_encoder", "text_scorer"])
-def test_no_rows_give_no_rows_and_options_are_checked(model, make) -> None:
-    transformer = getattr(model, make)()
-    assert list(transformer([])) == list(transformer.transform_iter([])) == []
-    with pytest.raises(ConfigError, match="batch_size"):
-        getattr(model, make)(batch_size=0)
-    with pytest.raises(ConfigError, match="batch_size"):
-        transformer.batch_size = 2.5
-
-
-@pytest.mark.parametrize(
-    ("make", "needs", "adds"),
-    [
-        ("doc_encoder", ["graph"], ["doc_embs", "formula_ids", "doc_model"]),
-        ("query_encoder", ["qid", "query_graph"], ["query_embs", "query_formula_ids", "query_model"]),
-        ("text_scorer", ["qid", "docno", "query_graph", "graph"], ["score", "rank"]),
-    ],
-)
-def test_inspection_and_empty_frames_load_nothing(lazy, make, needs, adds) -> None:
-    transformer = getattr(lazy, make)()
-    assert pt.inspect.transformer_inputs(transformer) == [needs]
-    assert set(pt.inspect.transformer_outputs(transformer, needs)) == {*needs, *adds}
-    assert set(transformer(pd.DataFrame(columns=needs)).columns) == {*needs, *adds}
-    with pytest.raises(pt.validate.InputValidationError):
-        transformer(pd.DataFrame({needs[0]: ["1"], "other": [1]}).rename(columns={"graph": "text"}))
-
-
-def test_equal_transformers_are_equal_hash_alike_and_survive_pickling(lazy, model) -> None:
-    for make in ("doc_encoder", "query_encoder", "text_scorer"):
-        one = getattr(lazy, make)(batch_size=8)
-        assert one == getattr(lazy, make)(batch_size=8) == pickle.loads(pickle.dumps(one))
-        assert hash(one) == hash(getattr(model, make)(batch_size=8))
-        assert one != getattr(lazy, make)(batch_size=9)
-        assert one.batch_size == 8
-        assert "from_pretrained" in repr(one)
-        assert "object at 0x" not in repr(one)
-    assert lazy.doc_encoder() != lazy.query_encoder()
-
-
 def test_a_rank_cutoff_moves_before_the_encoders_and_changes_nothing(model, graphs) -> None:
     frame = ranking(graphs, [("q0", "a0"), ("q0", "a1"), ("q0", "a2")]).assign(score=[3.0, 2.0, 1.0], rank=[0, 1, 2])
     for transformer in (model.query_encoder(), model.doc_encoder(), model.text_scorer()):
@@ -190,14 +141,6 @@ def test_an_indexing_pipeline_hands_documents_over_in_batches(model, graphs) -> 
     assert all(row["doc_embs"].shape[1] == 8 for row in seen)
 
 
-def test_a_model_without_formulas_gives_no_formula_ids(vocabulary, graphs) -> None:
-    config = MathAMRConfig(layers=1, hidden=8, projection=4, bases=2, formulas="none")
-    model = MathAMR(config, vocabulary, random_network(config, vocabulary).state_dict())
-    result = model.doc_encoder()(pd.DataFrame({"docno": ["a0"], "graph": [graphs["a0"]]}))
-    assert result["formula_ids"][0] == []
-    assert len(result["doc_embs"][0]) == graphs["a0"].n_sentences + 1
-
-
 def test_vectors_name_their_model(model, graphs, tmp_path) -> None:
     model.save(tmp_path / "small")
     saved = MathAMR.from_pretrained(tmp_path / "small")
@@ -219,8 +162,6 @@ def test_vectors_name_their_model(model, graphs, tmp_path) -> None:
 
 def example_model() -> MathAMR:
     """A model made without fixtures, for PyTerrier's own test class."""
-    from pyterrier_mathamr.graph import MathAMRGraph, Vocabulary
-
     vocabulary = Vocabulary.build([MathAMRGraph.from_penman("(s / show-01)")])
     config = MathAMRConfig(layers=1, hidden=8, projection=4, bases=2)
     return MathAMR(config, vocabulary, random_network(config, vocabulary).state_dict())

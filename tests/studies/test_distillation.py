@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from pyterrier_mathamr import GraphBuilder
 from pyterrier_mathamr.arqmath import Pair, known_item_split
 from pyterrier_mathamr.model.bert import Bert, TorchBert, load_bert
-from pyterrier_mathamr.model.packed_bert import BUNDLED_FOLDER, PackedEncoder
+from pyterrier_mathamr.model.packed_bert import BUNDLED_FOLDER
+from pyterrier_mathamr.model.text_encoder import PackedEncoder
 from pyterrier_mathamr.posts import post_from_text
 from studies.__main__ import main
 from studies.models import distillation, text_encoder

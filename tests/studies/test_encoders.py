@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from pyterrier_mathamr import GraphBuilder, MathAMR, TextEncoder
 from pyterrier_mathamr.arqmath import Pair, known_item_split
 from pyterrier_mathamr.model.bert import pack
-from pyterrier_mathamr.model.score_weights import ScoreWeights
+from pyterrier_mathamr.model.exact import ScoreWeights
 from pyterrier_mathamr.model.text_encoder import local_model
 from pyterrier_mathamr.posts import post_from_text
 from studies.__main__ import main

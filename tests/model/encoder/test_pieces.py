@@ -22,25 +22,20 @@ def graphs():
 
 
 def test_pieces_have_every_row_once_but_the_document_and_every_edge_within_them(model, graphs) -> None:
-    whole = graph_tensors(graphs[0], model.vocabulary)
-    pieces = pieces_of(whole, 200)
+    whole, short = (graph_tensors(graph, model.vocabulary) for graph in graphs)
+    pieces, places = zip(*pieces_of(whole, 200), strict=True)
     assert len(pieces) > 3
-    assert all(len(piece.graph.nodes) <= 200 + 60 for piece in pieces)  # connected parts are not cut
-    rows = np.concatenate([piece.rows[:-1] for piece in pieces])
-    assert sorted(rows.tolist()) == list(range(len(whole.virtual) - 1))
-    assert {int(piece.rows[-1]) for piece in pieces} == {len(whole.virtual) - 1}
+    assert all(len(piece.nodes) <= 200 + 60 for piece in pieces)  # connected parts are not cut
+    assert sorted(np.concatenate([rows[:-1] for rows in places]).tolist()) == list(range(len(whole.virtual) - 1))
+    assert {int(rows[-1]) for rows in places} == {len(whole.virtual) - 1}
     trunk = 2  # of the root and the document's node
-    assert sum(len(piece.graph.nodes) - trunk for piece in pieces) + trunk == len(whole.nodes)
-    assert sum(piece.graph.edges.shape[1] - trunk for piece in pieces) + trunk == whole.edges.shape[1]
-    for piece in pieces:
-        assert (piece.graph.nodes[piece.graph.virtual] == whole.nodes[whole.virtual[piece.rows]]).all()
-        assert (piece.graph.kinds == whole.kinds[piece.rows]).all()
-
-
-def test_a_graph_that_fits_is_its_only_piece(model, graphs) -> None:
-    whole = graph_tensors(graphs[1], model.vocabulary)
-    [piece] = pieces_of(whole, len(whole.nodes))
-    assert piece.graph is whole
+    assert sum(len(piece.nodes) - trunk for piece in pieces) + trunk == len(whole.nodes)
+    assert sum(piece.edges.shape[1] - trunk for piece in pieces) + trunk == whole.edges.shape[1]
+    for piece, rows in zip(pieces, places, strict=True):
+        assert (piece.nodes[piece.virtual] == whole.nodes[whole.virtual[rows]]).all()
+        assert (piece.kinds == whole.kinds[rows]).all()
+    [(piece, _)] = pieces_of(short, len(short.nodes))
+    assert piece is short
 
 
 def test_vectors_of_pieces_equal_vectors_of_the_whole(model, graphs, monkeypatch) -> None:

@@ -115,7 +115,7 @@ def plain(parents: list[int], removed: int) -> list[int]:
     return max(found, key=len)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))
 def test_parts_match_a_search_of_the_graph(seed: int) -> None:
     chance = np.random.default_rng(seed)
     parents, stack = [-1], [0]

@@ -8,13 +8,16 @@ import pytest
 from click.testing import CliRunner
 
 from mathamr_systems import FormulaTrees, InOut, InOutOptions
-from mathamr_systems.in_out.graphs import PAIRINGS, Condition
+from mathamr_systems.in_out import model as training
+from mathamr_systems.in_out.graphs import PAIRINGS, Condition, FormulaGraphs
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree, trees_from_latex
+from pyterrier_mathamr.formula.packed_trees import PackedTrees
 from pyterrier_mathamr.model import ModelFileError, ModelNotFoundError, TrainingError
+from pyterrier_mathamr.model.checkpoints import EpochRecord
 from pyterrier_mathamr.model.loop import Validation
-from pyterrier_mathamr.store import UnfinishedJobError
+from pyterrier_mathamr.store import UnfinishedJobError, signed
 
 LATEX = [f"{a}^{n}+{b}" for a in "xyz" for n in range(2, 6) for b in "pq"] + ["x", "-x", r"\frac{a}{b}", r"\sin x"]
 FORMULAS = [trees_from_latex(latex) for latex in LATEX]
@@ -24,12 +27,25 @@ def model_of(**options: object) -> InOut:
     return InOut.new(FORMULAS, InOutOptions(width=8, **options))
 
 
+OPTIONS = {"epochs": 4, "batch_size": 8, "learning_rate": 0.01, "held_out": 0.2}
+
+
+@pytest.fixture(scope="module")
+def trained() -> tuple[InOut, list[EpochRecord]]:
+    model = model_of(**OPTIONS)
+    return model, model.fit(FORMULAS)
+
+
 def test_each_node_has_a_unit_vector_and_a_formula_without_a_tree_none() -> None:
     trees = [FORMULAS[0].slt, None, trees_from_latex("x").slt]
-    full, none, one = model_of().encode(trees, "slt", distinct=False)
+    model = model_of()
+    full, none, one = model.encode(trees, "slt", distinct=False)
     assert (full.shape, none.shape, one.shape) == ((4, 8), (0, 8), (1, 8))
     assert full.dtype == none.dtype == np.float32
     assert np.linalg.norm(np.concatenate([full, one]), axis=1) == pytest.approx(1)
+    chain = trees_from_latex("x" * 600)
+    deep = FormulaTree(("V!x",) * 1000, tuple((i, i + 1, "a") for i in range(999)), kind="slt")
+    assert [len(rows) for rows in model.encode([chain.slt, deep], "slt", distinct=False)] == [600, 1000]
 
 
 def test_equal_vectors_of_a_formula_are_given_once() -> None:
@@ -50,7 +66,7 @@ def test_vectors_do_not_depend_on_the_other_formulas_of_a_call() -> None:
 @pytest.mark.parametrize("condition", PAIRINGS)
 def test_a_condition_decides_which_encoders_there_are(condition: Condition) -> None:
     model = model_of(condition=condition, epochs=1)
-    model.fit(FORMULAS)
+    model.fit(FORMULAS[:8])
     wanted = {"slg": ("slt",), "opg": ("opt",)}.get(condition, ("slt", "opt"))
     assert model.kinds == wanted
     for kind in {"slt", "opt"} - set(wanted):
@@ -58,21 +74,21 @@ def test_a_condition_decides_which_encoders_there_are(condition: Condition) -> N
             model.encode([], kind)
 
 
-def test_training_lowers_the_loss_and_is_the_same_twice() -> None:
-    models = [model_of(epochs=4, batch_size=8, learning_rate=0.01, held_out=0.2) for _ in range(2)]
-    begun = models[0].identity
-    history, again = (model.fit(FORMULAS) for model in models)
+def test_training_lowers_the_loss_and_is_the_same_twice(trained, tmp_path: Path) -> None:
+    model, history = trained
+    again = model_of(**OPTIONS)
+    begun = again.identity
+    trees = FormulaTrees(tmp_path / "f").index([{"docno": str(i), "text": f"${x}$"} for i, x in enumerate(LATEX)])
+    assert InOut.new(trees, again.options) == again  # formulas of an artifact
+    assert len(model_of(epochs=1).fit(trees)) == 1
+    assert [record.loss for record in again.fit(FORMULAS)] == [record.loss for record in history]
     assert history[-1].validation_loss < history[0].validation_loss
     assert [record.epoch for record in history] == [1, 2, 3, 4]
-    assert [record.loss for record in history] == [record.loss for record in again]
-    assert models[0] == models[1]
-    assert models[0].identity != begun
-    assert models[0] != model_of(seed=1)
+    assert model == again
+    assert len({begun, model.identity, model_of(**OPTIONS, seed=1).identity}) == 3
 
 
 def test_training_stops_early_with_the_best_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mathamr_systems.in_out import model as training
-
     losses = iter([3.0, 2.0, 2.5, 2.0, 9.0])
     weights = []
 
@@ -86,12 +102,8 @@ def test_training_stops_early_with_the_best_weights(monkeypatch: pytest.MonkeyPa
     assert np.array_equal(model._network["slt"].labels.weight.detach(), weights[1])
 
 
-def test_a_run_that_is_stopped_goes_on_to_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mathamr_systems.in_out import model as training
-
-    options = {"epochs": 4, "batch_size": 8, "learning_rate": 0.01, "held_out": 0.2}
-    whole = model_of(**options)
-    history = whole.fit(FORMULAS)
+def test_a_run_that_is_stopped_goes_on_to_the_same_bytes(trained, tmp_path: Path, monkeypatch) -> None:
+    whole, history = trained
     real = training.FormulaTraining._epoch
 
     def dying(self: training.FormulaTraining, epoch: int) -> list:
@@ -101,18 +113,15 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_bytes(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(training.FormulaTraining, "_epoch", dying)
     with pytest.raises(KeyboardInterrupt):
-        model_of(**options).fit(FORMULAS, checkpoint=tmp_path / "run")
+        model_of(**OPTIONS).fit(FORMULAS, checkpoint=tmp_path / "run")
     monkeypatch.setattr(training.FormulaTraining, "_epoch", real)
     with pytest.raises(UnfinishedJobError, match="formulas"):
-        model_of(**options).fit(FORMULAS[:9], checkpoint=tmp_path / "run")
-    resumed = model_of(**options)
-    again = resumed.fit(FORMULAS, checkpoint=tmp_path / "run")
-    assert [record.loss for record in again] == [record.loss for record in history]
-    assert resumed == whole
-    finished = model_of(**options)
-    assert len(finished.fit(FORMULAS, checkpoint=tmp_path / "run")) == 4
-    assert finished == whole
-    assert len(model_of(**options).fit(FORMULAS, checkpoint=tmp_path / "run", fresh=True)) == 4
+        model_of(**OPTIONS).fit(FORMULAS[:9], checkpoint=tmp_path / "run")
+    for options in ({}, {}, {"fresh": True}):  # resumed, finished, begun again
+        resumed = model_of(**OPTIONS)
+        again = resumed.fit(FORMULAS, checkpoint=tmp_path / "run", **options)
+        assert [record.loss for record in again] == [record.loss for record in history]
+        assert resumed == whole
 
 
 def test_the_command_trains_a_model_and_leaves_its_history(tmp_path: Path) -> None:
@@ -129,10 +138,6 @@ def test_the_command_trains_a_model_and_leaves_its_history(tmp_path: Path) -> No
 
 
 def test_equal_graphs_are_never_in_one_batch() -> None:
-    from mathamr_systems.in_out.graphs import FormulaGraphs
-    from mathamr_systems.in_out.model import FormulaTraining
-    from pyterrier_mathamr.formula.packed_trees import PackedTrees
-
     model = model_of(held_out=0.1)
     same_layout = [FormulaPair(FORMULAS[0].slt, pair.opt) for pair in FORMULAS[:8]]
     pairs = [*FORMULAS, *FORMULAS, *same_layout]
@@ -142,23 +147,19 @@ def test_equal_graphs_are_never_in_one_batch() -> None:
         )
         for kind in model.kinds
     }
-    training = FormulaTraining(model._network, graphs, model.options)
-    everything = np.concatenate([training._trained, training._held_out])
+    run = training.FormulaTraining(model._network, graphs, model.options)
+    everything = np.concatenate([run._trained, run._held_out])
     assert len(everything) == len(FORMULAS) - 1 + 7  # without "x", of one node, and each distinct one once
-    for batch in training._batches(everything):
+    for batch in run._batches(everything):
         assert all(len(np.unique(those.take(batch).numbered())) == len(batch) for those in graphs.values())
 
 
-def test_too_few_formulas_are_refused() -> None:
+def test_too_few_formulas_and_wrong_options_are_refused() -> None:
     with pytest.raises(TrainingError, match="at least 4 different formulas of two nodes or more, found 2"):
         model_of().fit([*FORMULAS[:2], trees_from_latex("x"), FORMULAS[0], FormulaPair(None, None)])
-
-
-def test_formulas_come_from_an_artifact_too(tmp_path: Path) -> None:
-    trees = FormulaTrees(tmp_path / "f").index([{"docno": str(i), "text": f"${x}$"} for i, x in enumerate(LATEX)])
-    model = InOut.new(trees, InOutOptions(width=8, epochs=1))
-    assert model == model_of(epochs=1)
-    assert len(model.fit(trees)) == 1
+    for name, value in (("condition", "both"), ("layers", -1), ("temperature", 0), ("batch_size", 1), ("held_out", 1)):
+        with pytest.raises(ConfigError, match=name):
+            InOutOptions(**{name: value})
 
 
 def test_a_saved_model_is_the_same_and_shows_its_path(tmp_path: Path) -> None:
@@ -225,8 +226,6 @@ def test_a_damaged_model_is_refused_by_the_file_that_is_at_fault(tmp_path: Path)
     ],
 )
 def test_a_description_of_something_else_is_refused(tmp_path: Path, change: dict[str, object], message: str) -> None:
-    from pyterrier_mathamr.store import signed
-
     model_of().save(tmp_path / "m")
     path = tmp_path / "m" / "in_out.json"
     content = json.loads(path.read_bytes())
@@ -234,16 +233,3 @@ def test_a_description_of_something_else_is_refused(tmp_path: Path, change: dict
     path.write_bytes(signed({**content, **change}))
     with pytest.raises(ModelFileError, match=message):
         InOut.from_pretrained(tmp_path / "m")
-
-
-def test_a_chain_of_600_symbols_and_a_tree_of_1000_levels_are_encoded() -> None:
-    chain = trees_from_latex("x" * 600)
-    deep = FormulaTree(("V!x",) * 1000, tuple((i, i + 1, "a") for i in range(999)), kind="slt")
-    model = model_of()
-    assert [len(rows) for rows in model.encode([chain.slt, deep], "slt", distinct=False)] == [600, 1000]
-
-
-def test_options_are_checked() -> None:
-    for name, value in (("condition", "both"), ("layers", -1), ("temperature", 0), ("batch_size", 1), ("held_out", 1)):
-        with pytest.raises(ConfigError, match=name):
-            InOutOptions(**{name: value})

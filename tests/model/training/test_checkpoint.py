@@ -11,7 +11,7 @@ import torch
 
 from pyterrier_mathamr.model import Trainer
 from pyterrier_mathamr.model.checkpoints import Checkpoint, EpochProgress, EpochRecord, TrainingState
-from pyterrier_mathamr.model.loop import TrainingLoop
+from pyterrier_mathamr.model.loop import RunFolder
 from pyterrier_mathamr.store import DamagedError, FormatError, UnfinishedJobError, WriteError
 
 DATA = Path(__file__).parents[2] / "data"
@@ -31,78 +31,74 @@ def state(seed: int) -> TrainingState:
 def same(one: TrainingState, other: TrainingState) -> bool:
     parts = [(getattr(one, part), getattr(other, part)) for part in ("model", "optimizer", "best")]
     tensors = all(a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a) for a, b in parts)
-    rows = [json.dumps([dataclasses.asdict(row) for row in found.history]) for found in (one, other)]
+    rows = [json.dumps([dataclasses.asdict(row) for row in each.history]) for each in (one, other)]
     return tensors and rows[0] == rows[1] and one.unfinished == other.unfinished
 
 
-def fit(config, pairs, graphs, folder, **options):
-    return Trainer(config, device="cpu").fit(pairs, graphs, checkpoint=folder, verbose=False, **options)
+@pytest.fixture
+def path(tmp_path) -> Path:
+    return tmp_path / "run" / "state"
 
 
-def test_the_last_state_is_read_as_it_was_saved(tmp_path) -> None:
-    checkpoint = Checkpoint(tmp_path / "run" / "state")
+@pytest.fixture
+def fit(small, pairs, graphs):
+    def fit(folder: Path, *, pairs=pairs, beta: float = 1.0, **options):
+        config = small.replace(epochs=1, beta=beta)
+        return Trainer(config, device="cpu").fit(pairs, graphs, checkpoint=folder, verbose=False, **options)
+
+    return fit
+
+
+def test_the_last_state_is_read_as_it_was_saved(path) -> None:
+    checkpoint = Checkpoint(path)
     assert checkpoint.read(RUN) is None
-    for seed in (1, 2):
-        checkpoint.save(RUN, state(seed))
-        found = Checkpoint(tmp_path / "run" / "state").read(RUN)
-        assert found.model["count"] == seed
-        assert found.model["none"].shape == (0, 3)
-        assert found.optimizer["step.encoder.w"].shape == ()
-    kept = state(3)
-    checkpoint.save(RUN, kept)
-    assert same(checkpoint.read(RUN), kept)
-    assert len(list((tmp_path / "run/state").glob("part-*"))) == 1
+    for seed in (1, 2, 3):
+        kept = state(seed)
+        checkpoint.save(RUN, kept)
+        assert same(Checkpoint(path).read(RUN), kept)
+    assert len(list(path.glob("part-*"))) == 1
     checkpoint.verify()
-    assert repr(checkpoint) == f"Checkpoint({str(tmp_path / 'run' / 'state')!r})"
+    assert repr(checkpoint) == f"Checkpoint({str(path)!r})"
 
 
-def test_another_run_is_refused_with_the_differences_and_may_start_over(small, pairs, graphs, tmp_path) -> None:
-    short = small.replace(epochs=1)
-    first = fit(short, pairs, graphs, tmp_path)
-    before = {path: path.read_bytes() for path in (tmp_path / "state").rglob("*") if path.is_file()}
+def test_another_run_is_refused_with_the_differences_and_may_start_over(fit, pairs, tmp_path) -> None:
+    def content() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in (tmp_path / "state").rglob("*") if path.is_file()}
+
+    fit(tmp_path)
+    before = content()
     with pytest.raises(UnfinishedJobError, match=r"beta: None, not 0\.3.*--fresh"):
-        fit(short.replace(beta=0.3), pairs, graphs, tmp_path)
+        fit(tmp_path, beta=0.3)
     with pytest.raises(UnfinishedJobError, match="pairs"):
-        fit(short, pairs[::-1], graphs, tmp_path)
-    assert before == {path: path.read_bytes() for path in (tmp_path / "state").rglob("*") if path.is_file()}
-    other = fit(short.replace(beta=0.3), pairs, graphs, tmp_path, fresh=True)
-    assert other.config.training.beta == 0.3
+        fit(tmp_path, pairs=pairs[::-1])
+    assert content() == before
+    assert fit(tmp_path, beta=0.3, fresh=True).config.training.beta == 0.3
     with pytest.raises(UnfinishedJobError):
-        fit(short, pairs, graphs, tmp_path)
-    assert fit(short, pairs, graphs, tmp_path, fresh=True).config == first.config
+        fit(tmp_path)
 
 
-def test_one_run_at_a_time(small, pairs, graphs, tmp_path, monkeypatch) -> None:
-    config = small.replace(epochs=1)
-    real = TrainingLoop._record
-
-    def record(self, *arguments):
-        with pytest.raises(WriteError, match="process"):
-            fit(config, pairs, graphs, tmp_path / "run")
-        return real(self, *arguments)
-
-    monkeypatch.setattr(TrainingLoop, "_record", record)
-    fit(config, pairs, graphs, tmp_path / "run")
+def test_one_run_at_a_time(fit, tmp_path) -> None:
+    with RunFolder(tmp_path / "run"), pytest.raises(WriteError, match="process"):
+        fit(tmp_path / "run")
 
 
 @pytest.mark.parametrize("damage", ["changed", "truncated", "removed"])
-def test_a_state_that_was_changed_is_found_before_it_is_used(tmp_path, damage) -> None:
-    checkpoint = Checkpoint(tmp_path / "run" / "state")
-    checkpoint.save(RUN, state(1))
-    (file,) = (tmp_path / "run/state").glob("part-*/state.safetensors")
+def test_a_state_that_was_changed_is_found_before_it_is_used(path, damage) -> None:
+    Checkpoint(path).save(RUN, state(1))
+    (file,) = path.glob("part-*/state.safetensors")
     data = file.read_bytes()
     if damage == "removed":
         file.unlink()
     else:
         file.write_bytes(data[:100] if damage == "truncated" else data[:-1] + bytes([data[-1] ^ 1]))
     with pytest.raises(DamagedError, match=r"state\.safetensors"):
-        Checkpoint(tmp_path / "run" / "state").read(RUN)
+        Checkpoint(path).read(RUN)
     with pytest.raises(DamagedError, match=r"state\.safetensors"):
-        Checkpoint(tmp_path / "run" / "state").verify()
+        Checkpoint(path).verify()
 
 
-def test_a_full_disk_is_named_and_leaves_the_previous_state(tmp_path, monkeypatch) -> None:
-    checkpoint, kept = Checkpoint(tmp_path / "run" / "state"), state(1)
+def test_a_full_disk_is_named_and_leaves_the_previous_state(path, monkeypatch) -> None:
+    checkpoint, kept = Checkpoint(path), state(1)
     checkpoint.save(RUN, kept)
 
     def full(_descriptor: int) -> None:
@@ -112,14 +108,14 @@ def test_a_full_disk_is_named_and_leaves_the_previous_state(tmp_path, monkeypatc
         patch.setattr("pyterrier_mathamr.store.files.sync_file", full)
         with pytest.raises(WriteError, match="No space left"):
             checkpoint.save(RUN, state(2))
-    assert same(Checkpoint(tmp_path / "run" / "state").read(RUN), kept)
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["history.csv", "history.json", "state"]
+    assert same(Checkpoint(path).read(RUN), kept)
+    assert sorted(each.name for each in path.parent.iterdir()) == ["history.csv", "history.json", "state"]
 
 
-def test_an_earlier_release_s_checkpoint_is_refused_and_this_one_s_opens(small, pairs, graphs, tmp_path) -> None:
+def test_an_earlier_release_s_checkpoint_is_refused_and_this_one_s_opens(fit, tmp_path) -> None:
     shutil.copytree(DATA / "training-checkpoint-format-1", tmp_path / "old")
     with pytest.raises(FormatError, match=r"earlier release.*--fresh"):
-        fit(small, pairs, graphs, tmp_path / "old")
-    fit(small.replace(epochs=1), pairs, graphs, tmp_path / "old", fresh=True)
-    found = Checkpoint(DATA / "training-checkpoint-format-2" / "state").read({"pairs": "x"})
-    assert (found.model["encoder.w"].tolist(), found.history) == ([1.0, 1.0], ())
+        fit(tmp_path / "old")
+    fit(tmp_path / "old", fresh=True)
+    opened = Checkpoint(DATA / "training-checkpoint-format-2" / "state").read({"pairs": "x"})
+    assert (opened.model["encoder.w"].tolist(), opened.history) == ([1.0, 1.0], ())

