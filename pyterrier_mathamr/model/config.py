@@ -104,9 +104,8 @@ def rules(cls: type) -> dict[str, Rule]:
         _rules[cls] = {}
         for name, hint in get_type_hints(cls, include_extras=True).items():
             if hint is bool:
-                _rules[cls][name] = Rule(
-                    "True or False", lambda value: isinstance(value, bool)
-                )  # not NumPy's: JSON has none
+                # Not NumPy's booleans, which JSON does not know.
+                _rules[cls][name] = Rule("True or False", lambda value: isinstance(value, bool))
             elif get_origin(hint) is Literal:
                 _rules[cls][name] = one_of(*get_args(hint))
             elif annotated := [each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Rule)]:
