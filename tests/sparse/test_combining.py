@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from pyterrier_mathamr.sparse import BM25Index, TangentIndex
 from pyterrier_mathamr.sparse import bm25_search as weights
+from pyterrier_mathamr.sparse import expression_parts as expressions
 from pyterrier_mathamr.sparse import index as sparse
 from pyterrier_mathamr.sparse import postings as blocks
 from pyterrier_mathamr.sparse import texts as text_blocks
 from pyterrier_mathamr.sparse.bm25_search import PostingWeights, Weighting
-from pyterrier_mathamr.sparse.expressions import parts as expressions
-from pyterrier_mathamr.sparse.expressions.parts import _order
+from pyterrier_mathamr.sparse.expression_parts import _order
 from pyterrier_mathamr.sparse.postings import Postings, PostingsBuilder
 from pyterrier_mathamr.sparse.texts import TermVocabulary, Texts, united
 from pyterrier_mathamr.store import Appended, job, scratch_array

@@ -25,9 +25,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
-from pyterrier_mathamr.sparse.index import UNBOUNDED, Names, best_first
-from pyterrier_mathamr.sparse.texts import Texts, TextsBuilder, ends_of, text_fields, texts_of
 from pyterrier_mathamr.store import Appended, Array, Content, DamagedError, Field, Kind, Rows, StoredPart, ranges
+
+from .index import UNBOUNDED, Names, best_first
+from .texts import Texts, TextsBuilder, ends_of, text_fields, texts_of
 
 KEY_BYTES = 16
 BLOCK = 1 << 16
