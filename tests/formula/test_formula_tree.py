@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from pyterrier_mathamr.formula import FormulaTree
-from pyterrier_mathamr.formula.display.trees import readable
+from pyterrier_mathamr.formula.tree import readable
 
 # x^2+1: x carries 2 above; then +, then 1
 SLT = FormulaTree(("V!x", "N!2", "+", "N!1"), ((0, 1, "a"), (0, 2, "n"), (2, 3, "n")), kind="slt")
