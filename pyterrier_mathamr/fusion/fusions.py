@@ -86,14 +86,7 @@ class Fusion(Retriever):
         return _standard_contributions(query, ranking)
 
     def explained_part(self, docno: str, system: str, answer: Ranked, weight: float) -> Explanation:
-        """Explain the contribution of one system to a document.
-
-        Args:
-            docno: the document.
-            system: the name of the system.
-            answer: the ranking of the system, and its explanation of the document's score.
-            weight: of the system.
-        """
+        """Explain the weighted contribution of one system, by its ``answer``, to a document."""
         scores = answer.ranking["score"].to_numpy(np.float64)
         return explain_standard(docno, system, scores, answer.explanation, weight)
 
@@ -256,12 +249,7 @@ def standard_scores(rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def fused_standard(rankings: Sequence[tuple[Sequence[str], Floats]], count: int) -> tuple[list[str], Floats]:
-    """Rank the documents of one query like :class:`ZScoreFusion`: docnos and float64, at most ``count``.
-
-    Args:
-        rankings: of each system docnos, all different, and their scores, float64.
-        count: the number of documents.
-    """
+    """Rank at most ``count`` documents of one query like :class:`ZScoreFusion`, by distinct docnos and scores."""
     every = list(dict.fromkeys(docno for docnos, _ in rankings for docno in docnos))
     row_of, fused = {docno: row for row, docno in enumerate(every)}, np.zeros(len(every))
     for docnos, scores in rankings:

@@ -10,7 +10,7 @@ import pytest
 from pyterrier_mathamr._common.drawing import mixed, palette
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.explain import ExplainError, Picture, draw_maxsim, explain_maxsim, similarities
-from pyterrier_mathamr.explain.maxsim import rounded
+from pyterrier_mathamr.explain.drawings import rounded
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.model import MathAMR
 
