@@ -58,7 +58,17 @@ from pyterrier_mathamr.posts.reading import check_topic
 from pyterrier_mathamr.store import META, Job, Kind, Mode, Rows, Snapshot, file_fingerprint, row_fingerprint
 
 from . import index as sparse
-from .expression_parts import KEY_BYTES, Expressions, Formulas, P, Payload, content_of, digests, expression_key
+from .expression_parts import (
+    KEY_BYTES,
+    Expressions,
+    Formulas,
+    P,
+    Payload,
+    content_of,
+    digests,
+    expression_key,
+    keys_of,
+)
 from .index import BuiltOnce, Found, Remembered, SparseIndexer, SparseRetriever, warn_of_queries
 from .texts import Texts, read_texts
 
@@ -416,6 +426,12 @@ class ExpressionSnapshot(Snapshot, Generic[P]):
     def expressions(self) -> Expressions[P]:
         """The expressions and their formulas."""
         return Expressions.of_parts(self.parts, self._payload)
+
+    def holds(self, pair: FormulaPair) -> bool:
+        """Whether a formula with these trees is among them, or was before it was deleted."""
+        key = np.frombuffer(expression_key(digests(pair)), dtype=f"S{KEY_BYTES}")[0]
+        places = ((keys, int(np.searchsorted(keys, key))) for keys in map(keys_of, self.parts))
+        return any(place < len(keys) and keys[place] == key for keys, place in places)
 
     def expressions_of(self, formula_ids: Sequence[str]) -> Rows:
         """Look up the expression of each formula: int64 ``[ids]``."""

@@ -102,7 +102,7 @@ class TermsBuilder:
     def payload(self) -> SubExpressions:
         columns: dict[str, Any] = {name: np.array(column) for name, column in self._columns.items()}
         terms, counts = columns.pop("terms"), columns.pop("counts")
-        raw = SubExpressions(**columns, operands=ends_of(counts), owners=np.zeros(0), label_names=list(self._names))
+        raw = SubExpressions(**columns, operands=ends_of(counts), owners=ends_of([]), label_names=list(self._names))
         numbers = np.arange(len(raw.symbols), dtype=np.int64)
         return _united(SubExpressions, [raw], [terms], [numbers], len(numbers))
 
