@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr.sparse import BM25Index, TangentIndex
@@ -49,6 +49,7 @@ def plain(postings: Postings) -> list[Counter[str]]:
     return found
 
 
+@settings(max_examples=50)
 @given(st.lists(DOCUMENTS, max_size=4), st.sampled_from([1, 3, 1 << 22]), st.booleans(), st.randoms())
 def test_pieces_are_combined_as_if_their_documents_were_counted_at_once(tmp_path_factory, pieces, block, disk, random):
     kept = [[random.random() < 0.8 for _ in piece] for piece in pieces]
@@ -72,6 +73,7 @@ def test_pieces_are_combined_as_if_their_documents_were_counted_at_once(tmp_path
     assert found.lengths.tolist() == [tokens.total() for tokens in expected]
 
 
+@settings(max_examples=50)
 @given(st.lists(st.sets(TEXT), max_size=4), st.sampled_from([1, 3, 8, 1 << 16]))
 def test_vocabularies_are_united_in_order_whatever_is_taken_at_a_time(vocabularies: list[set[str]], step: int) -> None:
     pieces = [sorted(of) for of in vocabularies]
@@ -124,7 +126,7 @@ def test_formulas_are_in_order_of_expression_and_then_of_id_as_python_has_it(
         assert list(Texts.joined([texts, texts.take(order)])) == [*texts, *texts.take(order)]
 
 
-def test_scratch_arrays_leave_no_file(tmp_path: Path) -> None:
+def test_scratch_arrays_leave_no_file_and_report_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scratch = scratch_array(tmp_path, 1000, np.dtype(np.int32))
     scratch[-1] = 7
     assert scratch[-2:].tolist() == [0, 7]
@@ -135,10 +137,8 @@ def test_scratch_arrays_leave_no_file(tmp_path: Path) -> None:
         assert array.array().tolist() == [1, 2, 3]
         assert empty.array().tolist() == []
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_scratch_array_reports_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not Path("/dev/full").exists():
+        return
     with open("/dev/full", "r+b", buffering=0) as full:
         monkeypatch.setattr("tempfile.TemporaryFile", lambda dir: full)
         with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
@@ -154,7 +154,7 @@ def test_formulas_are_joined_alike_whatever_is_taken_at_a_time(tmp_path: Path, m
         for i, of in enumerate(latex)
     ]
     alike = []
-    for step in (1 << 16, 1, 2):
+    for step in (1 << 16, 1):
         monkeypatch.setattr(expressions, "BLOCK", step)
         whole = TangentIndex(tmp_path / f"whole{step}").index(stream)
         index = TangentIndex(tmp_path / f"parts{step}").index(stream[:3])
@@ -168,34 +168,25 @@ def test_formulas_are_joined_alike_whatever_is_taken_at_a_time(tmp_path: Path, m
             [np.array(part[field.name]).tolist() for part in of.snapshot().parts for field in of.KIND.fields]
             for of in (whole, index)
         ]
-    assert alike == [alike[0], alike[0], alike[2], alike[2]] * 3
+    assert alike == [alike[0], alike[0], alike[2], alike[2]] * 2
     assert sorted(row["docno"] for row in alike[0]) == ["3", "4", "5", "6", "8", "9"]
 
 
-class KilledError(Exception):
-    pass
-
-
-@pytest.mark.parametrize("kind", [BM25Index, TangentIndex])
-@pytest.mark.parametrize("mode", ["create", "overwrite"])
+@pytest.mark.parametrize(("kind", "mode"), [(BM25Index, "create"), (TangentIndex, "overwrite")])
 def test_an_index_is_not_there_before_its_parts_are_one(
     kind: Any, mode: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sparse, "PART_BYTES", 1)
     monkeypatch.setattr(sparse, "BATCH", 2)
     stream = [{"docno": str(i), "text": f"a word$x^{i}$"} for i in range(7)]
-    index, merged = kind(tmp_path / "index"), job.merged
+    index = kind(tmp_path / "index")
     if mode == "overwrite":
         index.index(stream[:1])
-
-    def kill(parts: Any) -> Any:
-        raise KilledError
-
-    monkeypatch.setattr(job, "merged", kill)
-    with pytest.raises(KilledError):
-        index.indexer(mode, resume=True).index(stream)
+    with monkeypatch.context() as broken:
+        broken.setattr(job, "merged", lambda parts: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            index.indexer(mode, resume=True).index(stream)
     assert len(index) == 1 if mode == "overwrite" else not index.built()
-    monkeypatch.setattr(job, "merged", merged)
     index.indexer(mode, resume=True).index(stream)
     assert len(index.snapshot().parts) == 1
     assert sorted(index.snapshot()) == sorted(kind(tmp_path / "rebuilt").index(stream).snapshot())
