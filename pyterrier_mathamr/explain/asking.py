@@ -126,20 +126,19 @@ _EXAMPLE = "such as explain(encode(topics).iloc[0], docno) for an encoder `encod
 def _row_of(query: QueryRow, docno: str | None, system: str) -> dict[str, Any]:
     if not isinstance(query, pd.DataFrame):
         if not isinstance(query, (Mapping, pd.Series)):
-            raise AskedError(
-                system, f"{type(query).__name__} is not a row", f"Give a dictionary or Series, {_EXAMPLE}."
-            )
+            what = f"{type(query).__name__} is not a row"
+            raise AskedError(system, what, f"Give a dictionary or Series, {_EXAMPLE}.")
         return {str(name): value for name, value in query.items()}
     if "qid" not in query.columns or query["qid"].nunique() != 1:
-        found = query["qid"].nunique() if "qid" in query.columns else "no column qid"
-        raise AskedError(system, f"the frame is not of one query ({found})", "Give the rows of one qid.")
+        queries = query["qid"].nunique() if "qid" in query.columns else "no column qid"
+        raise AskedError(system, f"the frame is not of one query ({queries})", "Give the rows of one qid.")
     first = distinct_queries(query).to_dict("records")[0]
     of_query = {str(name): value for name, value in first.items() if name not in _OF_DOCUMENT}
     if "docno" not in query.columns:
         return of_query
-    own = query[query["docno"].astype(str) == (str(query["docno"].iloc[0]) if docno is None else docno)]
+    rows = query[query["docno"].astype(str) == (str(query["docno"].iloc[0]) if docno is None else docno)]
     loaded = {"title", "body"} & {*columns_of_documents(query)}
-    known = own.drop(columns=list(loaded)).to_dict("records")[0] if len(own) else {}
+    known = rows.drop(columns=list(loaded)).to_dict("records")[0] if len(rows) else {}
     return {**of_query, **{str(name): value for name, value in known.items() if not is_missing(value)}}
 
 
@@ -179,10 +178,10 @@ def explain_score(system: pt.Transformer, query: str | QueryRow, docno: str | No
     """
     name = name_of(system)
     asked = read_asked({"qid": "1", "query": query} if isinstance(query, str) else query, docno, name)
-    found = explained(system, asked.query_frame(), asked.docno, asked.texts(), beyond=True).explanation
-    if found is None:
+    explanation = explained(system, asked.query_frame(), asked.docno, asked.texts(), beyond=True).explanation
+    if explanation is None:
         raise AskedError(name, f"it does not find {asked.docno!r}", "Explain a document of its ranking.")
-    return found
+    return explanation
 
 
 def explained(
@@ -206,9 +205,9 @@ def explained(
     frames = [frame]
     for stage in stages:
         frames.append(stage(frames[-1]))
-    own = _found_row(frames[-1], docno)
-    texts = {**(texts or {}), **Asked(own, docno).texts()}
-    return Ranked(frames[-1], _of_stages(stages, frames, docno, texts) if own or beyond else None)
+    row = _found_row(frames[-1], docno)
+    texts = {**(texts or {}), **Asked(row, docno).texts()}
+    return Ranked(frames[-1], _of_stages(stages, frames, docno, texts) if row or beyond else None)
 
 
 def name_of(system: pt.Transformer) -> str:
@@ -221,7 +220,7 @@ def _of_stages(
     stages: Sequence[Any], frames: Sequence[pd.DataFrame], docno: str, texts: Mapping[str, Any]
 ) -> Explanation | None:
     """Explain the score that some stages give a document; ``None`` where they give none and no stage can explain."""
-    found, own = None, _found_row(frames[-1], docno)
+    explanation, row = None, _found_row(frames[-1], docno)
     places = [place for place, stage in enumerate(stages) if hasattr(_explainer(stage), "explain")]
     if places:
         place = places[-1]
@@ -229,11 +228,13 @@ def _of_stages(
         options = {}
         if getattr(stage, "explains_incoming", False):
             options["incoming"] = _of_stages(stages[:place], frames[: place + 1], docno, texts)
-        found = stage.explain(frame, docno, **options)
-    if "score" not in own or (found and math.isclose(found.score, own["score"], rel_tol=_ERROR, abs_tol=_ERROR)):
-        return found
+        explanation = stage.explain(frame, docno, **options)
+    if "score" not in row:
+        return explanation
+    if explanation and math.isclose(explanation.score, row["score"], rel_tol=_ERROR, abs_tol=_ERROR):
+        return explanation
     name = name_of(stages[-1]) if stages else "first stage"
-    return Explanation.of(docno, [Part(name, "score", contribution=float(own["score"]))])
+    return Explanation.of(docno, [Part(name, "score", contribution=float(row["score"]))])
 
 
 def _explainer(stage: Any) -> Any:
@@ -252,5 +253,5 @@ def _with_texts(frame: pd.DataFrame, docno: str, texts: Mapping[str, Any]) -> pd
     """Add the texts of a document to the input of a stage: its rows of a ranking, or queries."""
     if "docno" not in frame.columns:
         frame = with_objects(frame, docno=[docno] * len(frame))
-    here = frame["docno"].astype(str) == docno
-    return with_objects(frame, **{name: [text if own else None for own in here] for name, text in texts.items()})
+    is_it = frame["docno"].astype(str) == docno
+    return with_objects(frame, **{name: [text if it else None for it in is_it] for name, text in texts.items()})

@@ -158,26 +158,27 @@ class Panel(NamedTuple):
 def measured_panel(title: str, parts: pd.DataFrame, marks: Mapping[int, Sequence[Badge]], width: float) -> Panel:
     latex = parts.loc[parts["kind"] == "formula", "label"].tolist()
     sentences = parts.loc[parts["kind"] == "sentence", ["row", "label"]].itertuples(index=False, name=None)
-    badges = {row: found for row, found in marks.items() if row < len(latex)}
+    badges = {row: of_formula for row, of_formula in marks.items() if row < len(latex)}
     texts = [(text, marks.get(row, [])) for row, text in sentences]
     written = {int(match[1]) for text, _ in texts for match in PLACEHOLDER.finditer(text)}
     texts += [(placeholder(row), []) for row in range(len(latex)) if row not in written]
     room = width - 2 * _PAD - _GUTTER
     entries: list[DrawnEntry] = []
     hidden = 0
-    for text, found in texts:
-        marked = bool(found) or any(int(match[1]) in badges for match in PLACEHOLDER.finditer(text))
+    for text, of_sentence in texts:
+        marked = bool(of_sentence) or any(int(match[1]) in badges for match in PLACEHOLDER.finditer(text))
         if not marked and len(texts) > _SENTENCES:
             hidden += 1
             continue
         entries += _left_out(hidden)
         hidden = 0
-        lead = sum(text_width(f" {badge.text} ") + 3 for badge in found)
-        entries.append(DrawnEntry(paragraph(text, latex, room - lead, badges=badges), found, marked))
+        lead = sum(text_width(f" {badge.text} ") + 3 for badge in of_sentence)
+        entries.append(DrawnEntry(paragraph(text, latex, room - lead, badges=badges), of_sentence, marked))
     entries += _left_out(hidden)
     whole = marks.get(len(parts) - 1, []) if len(parts) and parts["kind"].iloc[-1] == "document" else []
     height = _HEAD + sum(entry.text.height + _BETWEEN for entry in entries) + _PAD
-    return Panel(title, whole, entries, {row: found[0].color for row, found in badges.items() if found}, height)
+    fills = {row: of_formula[0].color for row, of_formula in badges.items() if of_formula}
+    return Panel(title, whole, entries, fills, height)
 
 
 def _left_out(count: int) -> list[DrawnEntry]:

@@ -274,11 +274,11 @@ def marked(reading: Reading, marks: Marks) -> str:
     text = whole if len(whole) <= _LONGEST_TEXT else whole[:_LONGEST_TEXT].rpartition(" ")[0] or whole[:_LONGEST_TEXT]
     for row, sentence in enumerate(reading.sentences, len(reading.post.formulas)):
         words = map(re.escape, sentence.split())
-        found = re.compile(r"\s+".join(words)).search(text, at) if sentence.strip() else None
-        if found is not None:
-            pieces.append(inline(text[at : found.start()], reading, marks))
-            pieces.append(_painted(inline(found[0], reading, marks), marks.get(("row", row), [])))
-            at = found.end()
+        match = re.compile(r"\s+".join(words)).search(text, at) if sentence.strip() else None
+        if match is not None:
+            pieces.append(inline(text[at : match.start()], reading, marks))
+            pieces.append(_painted(inline(match[0], reading, marks), marks.get(("row", row), [])))
+            at = match.end()
         elif text is not whole:
             break
     pieces.append(inline(text[at:], reading, marks))

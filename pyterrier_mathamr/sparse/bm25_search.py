@@ -355,10 +355,10 @@ def explain_tokens(asked: Asked, query: MathPost, tokens: QueryTokens, snapshot:
     document_words = {} if document is None else _written(document.post.text, options)
     for token, whole in shares.items():
         if share := whole * of_words[token] / sources[token] if sources[token] else whole:
-            typed, found = (
+            typed, matching = (
                 " ".join(words.get(word, word) for word in token.split("_")) for words in (asked_words, document_words)
             )
-            parts.append(Part(SYSTEM, "word", typed, "word", found, contribution=share))
+            parts.append(Part(SYSTEM, "word", typed, "word", matching, contribution=share))
     return Explanation.of(asked.docno, parts, Reading(query), document)
 
 

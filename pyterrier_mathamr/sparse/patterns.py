@@ -170,7 +170,7 @@ def find_matches(pattern: Terms, terms: StoredTerms, most: int = MOST_STEPS) -> 
 
     Terms with the same letters come first, then whole formulas and statements, then small terms.
     """
-    index, matches = terms.of, list[Matched]()
+    index, matches = terms.stored, list[Matched]()
     candidates = index.candidates(pattern)
     same = np.isin(candidates, index.candidates(pattern, renamed=False))
     order = np.lexsort((index.weights[candidates], -index.best_places[candidates].astype(np.int64), ~same))

@@ -123,8 +123,8 @@ class Postings:
         end = 0
         for terms, places in united([piece.names for piece in pieces]):
             greatest = np.zeros(len(terms), dtype=np.int64)  # postings, including documents that are left out
-            for piece, (start, of) in zip(pieces, places, strict=True):
-                greatest[of] += np.diff(piece.offsets[start : start + len(of) + 1])
+            for piece, (start, in_block) in zip(pieces, places, strict=True):
+                greatest[in_block] += np.diff(piece.offsets[start : start + len(in_block) + 1])
             ends, last = ends_of(greatest), 0
             while last < len(terms):  # runs of about BLOCK postings
                 first, last = last, max(last + 1, int(np.searchsorted(ends, ends[last] + BLOCK, side="right")) - 1)
@@ -195,12 +195,12 @@ def _block(
 ) -> tuple[Rows, npt.NDArray[np.int32]]:
     """Take the postings of neighboring terms from all pieces: term · size + document, ascending, and the counts."""
     keys, counts_of_keys = [], []
-    for piece, (base, of), number in zip(pieces, places, numbers, strict=True):
-        start, stop = np.searchsorted(of, (first, last)).tolist()
+    for piece, (base, in_block), number in zip(pieces, places, numbers, strict=True):
+        start, stop = np.searchsorted(in_block, (first, last)).tolist()
         offsets = piece.offsets[base + start : base + stop + 1]
         here = slice(offsets[0], offsets[-1])
         documents = number[piece.documents[here]]
-        key = np.repeat(of[start:stop] - first, np.diff(offsets)) * size + documents
+        key = np.repeat(in_block[start:stop] - first, np.diff(offsets)) * size + documents
         keys.append(key[documents >= 0])
         counts_of_keys.append(piece.counts[here][documents >= 0])
     together, counts = np.concatenate(keys), np.concatenate(counts_of_keys)

@@ -94,10 +94,10 @@ class TermsBuilder:
         columns["weights"].extend(taken.sizes)
         columns["counts"].extend(map(len, taken.args))
         columns["args"].extend([first + arg for args in taken.args for arg in args])
-        found = [(first + term, place) for term, place in enumerate(taken.places) if place >= 0]
-        columns["terms"].extend([term for term, _ in found])
-        columns["places"].extend([place for _, place in found])
-        columns["within"].extend([number] * len(found))
+        posted = [(first + term, place) for term, place in enumerate(taken.places) if place >= 0]
+        columns["terms"].extend([term for term, _ in posted])
+        columns["places"].extend([place for _, place in posted])
+        columns["within"].extend([number] * len(posted))
 
     def payload(self) -> SubExpressions:
         columns: dict[str, Any] = {name: np.array(column) for name, column in self._columns.items()}
@@ -247,9 +247,9 @@ S = TypeVar("S", bound=SubExpressions)
 class StoredTerms:
     """The terms of an index as :func:`~pyterrier_mathamr.formula.matching.unify` reads them, which remembers them."""
 
-    def __init__(self, of: SubExpressions) -> None:
-        self.of = of
-        self._label, self._operands = lru_cache(_REMEMBERED)(of.label), lru_cache(_REMEMBERED)(of.operands_of)
+    def __init__(self, stored: SubExpressions) -> None:
+        self.stored = stored
+        self._label, self._operands = lru_cache(_REMEMBERED)(stored.label), lru_cache(_REMEMBERED)(stored.operands_of)
 
     def label(self, term: int) -> str:
         return self._label(term)
@@ -258,7 +258,7 @@ class StoredTerms:
         return self._operands(term)
 
     def identity(self, term: int) -> tuple[int, int]:
-        return int(self.of.shapes[term]), int(self.of.exact[term])
+        return int(self.stored.shapes[term]), int(self.stored.exact[term])
 
 
 def _united(
@@ -266,7 +266,7 @@ def _united(
 ) -> S:
     """Combine collections whose postings have these terms; -1 among ``numbers`` leaves an expression out."""
     kept = [number[piece.within] >= 0 for piece, number in zip(pieces, numbers, strict=True)]
-    used = [_closed(piece, of[keep]) for piece, of, keep in zip(pieces, terms, kept, strict=True)]
+    used = [_closed(piece, posted[keep]) for piece, posted, keep in zip(pieces, terms, kept, strict=True)]
 
     def of_used(arrays: Iterable[Array], dtype: Any) -> Any:
         """Put the values of the used terms end to end."""
@@ -286,13 +286,13 @@ def _united(
     )
     counts, args, of_terms, within, places, base = [], [], [], [], [], 0
     symbols = np.zeros(size, dtype=np.int32)
-    for piece, some, of, number, keep in zip(pieces, used, terms, numbers, kept, strict=True):
+    for piece, some, posted, number, keep in zip(pieces, used, terms, numbers, kept, strict=True):
         new_term = np.full(len(piece.shapes), -1, dtype=np.int64)
         new_term[some] = new[base : base + len(some)]
         base += len(some)
         counts.append(piece.operands[some + 1] - piece.operands[some])
         args.append(new_term[piece.args[ranges(piece.operands[some], counts[-1])]])
-        of_terms.append(new_term[of[keep]])
+        of_terms.append(new_term[posted[keep]])
         within.append(number[piece.within[keep]])
         places.append(piece.places[keep])
         symbols[number[number >= 0]] = piece.symbols[number >= 0]

@@ -106,7 +106,7 @@ class Texts(Sequence[str]):
     def all_encoded(self, start: int, stop: int) -> list[bytes]:
         offsets = self.offsets[start : stop + 1].tolist()
         data, first = bytes(self.data[offsets[0] : offsets[-1]]), offsets[0]
-        return [data[here - first : there - first] for here, there in pairwise(offsets)]
+        return [data[begin - first : end - first] for begin, end in pairwise(offsets)]
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -270,22 +270,20 @@ def united(vocabularies: Sequence[Texts]) -> Iterator[tuple[list[bytes], list[tu
     """
     begins, step = [0] * len(vocabularies), max(1, AT_ONCE // max(1, len(vocabularies)))
     while True:
-        stops = [min(begin + step, len(of)) for begin, of in zip(begins, vocabularies, strict=True)]
-        lasts = [
-            of.encoded(stop - 1) for begin, stop, of in zip(begins, stops, vocabularies, strict=True) if begin < stop
-        ]
+        stops = [min(begin + step, len(terms)) for begin, terms in zip(begins, vocabularies, strict=True)]
+        runs = zip(begins, stops, vocabularies, strict=True)
+        lasts = [terms.encoded(stop - 1) for begin, stop, terms in runs if begin < stop]
         if not lasts:
             return
         last = min(lasts)  # no vocabulary has a term up to this one beyond its step
-        ends = [
-            bisect_right(range(stop), last, begin, key=of.encoded)
-            for begin, stop, of in zip(begins, stops, vocabularies, strict=True)
-        ]
-        here = [of.all_encoded(begin, end) for begin, end, of in zip(begins, ends, vocabularies, strict=True)]
-        terms = list(dict.fromkeys(sorted(chain.from_iterable(here))))
-        number = dict(zip(terms, range(len(terms)), strict=True)).__getitem__
-        numbers = [np.fromiter(map(number, some), np.int64, len(some)) for some in here]
-        yield terms, list(zip(begins, numbers, strict=True))
+        runs = zip(begins, stops, vocabularies, strict=True)
+        ends = [bisect_right(range(stop), last, begin, key=terms.encoded) for begin, stop, terms in runs]
+        runs = zip(begins, ends, vocabularies, strict=True)
+        of_vocabularies = [terms.all_encoded(begin, end) for begin, end, terms in runs]
+        block = list(dict.fromkeys(sorted(chain.from_iterable(of_vocabularies))))
+        number = dict(zip(block, range(len(block)), strict=True)).__getitem__
+        numbers = [np.fromiter(map(number, some), np.int64, len(some)) for some in of_vocabularies]
+        yield block, list(zip(begins, numbers, strict=True))
         begins = ends
 
 

@@ -169,8 +169,8 @@ def test_candidates_are_all_terms_that_unify(index: PatternIndex, query: str) ->
     pattern, terms = read_pattern(query), index.snapshot().terms
     if pattern is None:
         return
-    every = [term for term in range(len(terms.of.shapes)) if unify(pattern, terms, term).substitution is not None]
-    candidates = terms.of.candidates(pattern)
+    every = [term for term in range(len(terms.stored.shapes)) if unify(pattern, terms, term).substitution is not None]
+    candidates = terms.stored.candidates(pattern)
     assert set(every) <= set(candidates.tolist())
     assert bool(np.all(np.diff(candidates) > 0)) or len(candidates) < 2
     assert sorted(match.term for match in find_matches(pattern, terms)) == every
@@ -201,7 +201,7 @@ def test_the_matching_part_is_one_that_no_other_part_of_the_formula_is_better_th
             assert match is not None
             assert found[name].tier == best
             assert terms.identity(match.term) in unified
-            assert found[name].cover == min(1.0, int(terms.of.weights[match.term]) / own.sizes[own.root])
+            assert found[name].cover == min(1.0, int(terms.stored.weights[match.term]) / own.sizes[own.root])
 
 
 @pytest.mark.parametrize("query", ["?a+?b", "x", "?a^2+?b^2=?c^2", r"\int"])
