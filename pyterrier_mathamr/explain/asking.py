@@ -220,7 +220,8 @@ def _of_stages(
     stages: Sequence[Any], frames: Sequence[pd.DataFrame], docno: str, texts: Mapping[str, Any]
 ) -> Explanation | None:
     """Explain the score that some stages give a document; ``None`` where they give none and no stage can explain."""
-    explanation, row = None, _found_row(frames[-1], docno)
+    explanation: Explanation | None = None
+    row = _found_row(frames[-1], docno)
     places = [place for place, stage in enumerate(stages) if hasattr(_explainer(stage), "explain")]
     if places:
         place = places[-1]

@@ -128,14 +128,6 @@ class Terms:
             self.is_open.append(is_wildcard(label) or any(self.is_open[arg] for arg in args))
         return number
 
-    def letters(self) -> list[str]:
-        """List the letters, by first occurrence."""
-        return [label for label in self.labels if is_letter(label)]
-
-    def wildcards(self) -> list[str]:
-        """List the wildcards, by first occurrence."""
-        return [label for label in self.labels if is_wildcard(label)]
-
 
 def _hashed(label: str, below: list[int]) -> int:
     if label[:2] == "U!":

@@ -183,7 +183,7 @@ class BuiltOnce(StoredArtifact, pt.Indexer):  # type: ignore[misc]
 
     def index_inputs(self) -> list[list[str]]:
         """Return the columns of a document, one list for each way."""
-        return [["docno", name] for name in posts.DOCUMENT_COLUMNS]
+        return self.indexer().index_inputs()
 
 
 class SparseIndex(Composing, BuiltOnce):

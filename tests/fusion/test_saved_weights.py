@@ -65,8 +65,8 @@ def test_each_changed_byte_and_another_format_is_a_named_error_and_a_fault(saved
     file = tmp_path / "it.json"
     saved.thing.save(file)
     whole = file.read_bytes()
-    changed = [whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :] for place in range(len(whole))]
-    for number, data in enumerate([*changed, *(whole[:end] for end in range(0, len(whole), 7))]):
+    changed = [whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :] for place in range(0, len(whole), 3)]
+    for number, data in enumerate([*changed, *(whole[:end] for end in range(0, len(whole), 17))]):
         file.write_bytes(data)
         with pytest.raises(WeightsError, match=r"it\.json"):
             saved.load(file)
@@ -94,9 +94,9 @@ def test_a_field_that_is_missing_or_mistyped_is_a_named_error(saved: Saved, tmp_
                 saved.load(file)
 
 
-def test_a_failed_write_leaves_the_old_file(saved: Saved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "it.json"
-    saved.thing.save(file)
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, blend = tmp_path / "it.json", KINDS["blend"].thing
+    blend.save(file)
     before = file.read_bytes()
 
     def full(descriptor: int) -> None:
@@ -104,7 +104,7 @@ def test_a_failed_write_leaves_the_old_file(saved: Saved, tmp_path: Path, monkey
 
     monkeypatch.setattr("pyterrier_mathamr.store.files.sync_file", full)
     with pytest.raises(WriteError, match="No space left"):
-        saved.thing.save(file)
+        blend.save(file)
     assert file.read_bytes() == before
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
@@ -15,15 +19,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.sparse import BM25Index, PairOptions, PatternIndex, TangentIndex, TokenOptions, bm25
+from pyterrier_mathamr.sparse import (
+    BM25Index,
+    PairOptions,
+    PatternIndex,
+    TangentIndex,
+    TokenOptions,
+    bm25,
+    bm25_search,
+    expression_parts,
+    postings,
+    texts,
+)
 from pyterrier_mathamr.sparse import index as sparse
+from pyterrier_mathamr.sparse.texts import TermVocabulary, Texts
 from pyterrier_mathamr.store import (
+    Appended,
     DamagedError,
     DuplicateIdError,
     FormatError,
     UnfinishedJobError,
     UnknownIdError,
     WriteError,
+    job,
+    scratch_array,
 )
 
 DATA = Path(__file__).parents[1] / "data"
@@ -61,7 +80,7 @@ def arrays(index: Any) -> list[bytes]:
     return [(index.path / part.meta.name / "arrays.safetensors").read_bytes() for part in index.snapshot().parts]
 
 
-names = st.sampled_from(["a", "b", "c", "d10", "d9", "é", "n!", "\ud800", "007", " 7"])
+names = st.sampled_from(["a", "b", "c", "d10", "d9", "é", "n!", "\ud800", "007", " 7", "z" * 70])
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.lists(st.tuples(names, st.integers(0, 20)), unique_by=lambda row: row[0])),
@@ -73,31 +92,47 @@ steps = st.lists(
 )
 
 
+@contextmanager
+def combined_by(block: int) -> Iterator[None]:
+    """Read, combine and weigh so many texts, terms, expressions or postings at a time."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in ((postings, "BLOCK"), (expression_parts, "BLOCK"), (texts, "AT_ONCE")):
+            patch.setattr(module, name, block)
+        patch.setattr(bm25_search, "_AT_ONCE", block)
+        yield
+
+
+@pytest.mark.parametrize("block", [1, 1 << 16])
 @pytest.mark.parametrize("kind", ALL_KINDS)
-@settings(max_examples=6)
+@settings(max_examples=5)
 @given(steps=steps)
-def test_after_any_changes_it_ranks_like_a_rebuilt_index(kind: Any, steps: list[tuple[str, Any]]) -> None:
+def test_after_any_changes_it_ranks_like_a_rebuilt_index_whatever_is_combined_at_a_time(
+    kind: Any, block: int, steps: list[tuple[str, Any]]
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        index, there = kind(Path(folder) / "index").index([]), dict[str, dict[str, str]]()
-        for step, given_rows in steps:
-            if step == "append":  # a formula has an id in HTML, which cannot have all characters
-                possible = [row for row in given_rows if kind is BM25Index or row[0].isalnum()]
-                new = {name: document(name, content) for name, content in possible if name not in there}
-                index.indexer("append").index(new.values())
-                there |= new
-            elif step == "delete":
-                gone = [name for name in given_rows if name in there]
-                index.delete(gone)
-                there = {name: row for name, row in there.items() if name not in gone}
-            else:
-                index.compact()
-        rebuilt = kind(Path(folder) / "rebuilt").index(there.values())
-        assert_alike(index, rebuilt)
-        assert sorted(row["docno"] for row in index.get_corpus_iter()) == sorted(there)
-        index.compact()
-        assert arrays(index) == arrays(rebuilt)
-        assert_alike(index, rebuilt)
-        index.verify()
+        index, stored = kind(Path(folder) / "index").index([]), dict[str, dict[str, str]]()
+        with combined_by(block):
+            for step, given_rows in steps:
+                if step == "append":  # a formula has an id in HTML, which cannot have all characters
+                    possible = [row for row in given_rows if kind is BM25Index or row[0].isalnum()]
+                    new = {name: document(name, content) for name, content in possible if name not in stored}
+                    index.indexer("append").index(new.values())
+                    stored |= new
+                elif step == "delete":
+                    gone = [name for name in given_rows if name in stored]
+                    index.delete(gone)
+                    stored = {name: row for name, row in stored.items() if name not in gone}
+                else:
+                    index.compact()
+            rankings, ids = [search(index)], [row["docno"] for row in index.get_corpus_iter()]
+            index.compact()
+            rankings.append(search(index))
+            index.verify()
+        rebuilt = kind(Path(folder) / "rebuilt").index(stored.values())
+        for ranking in rankings:
+            pd.testing.assert_frame_equal(ranking, search(rebuilt), check_exact=True)
+        assert sorted(ids) == sorted(stored)
+        assert (len(index), arrays(index)) == (len(rebuilt), arrays(rebuilt))
 
 
 @pytest.mark.parametrize("kind", ALL_KINDS)
@@ -329,3 +364,56 @@ def test_options_that_are_none_are_damage(kind: Any, value: Any, tmp_path: Path)
     else:
         with pytest.raises(DamagedError, match=name):
             search(index)
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize(("kind", "mode"), [(BM25Index, "create"), (TangentIndex, "overwrite")])
+def test_an_index_is_not_there_before_its_parts_are_one(
+    kind: Any, mode: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = [{"docno": str(i), "text": f"a word$x^{i}$"} for i in range(7)]
+    index = kind(tmp_path / "index")
+    if mode == "overwrite":
+        index.index(stream[:1])
+    with monkeypatch.context() as broken:
+        broken.setattr(job, "merged", lambda parts: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            index.indexer(mode, resume=True).index(stream)
+    assert len(index) == 1 if mode == "overwrite" else not index.built()
+    index.indexer(mode, resume=True).index(stream)
+    assert len(index.snapshot().parts) == 1
+    assert sorted(index.snapshot()) == sorted(kind(tmp_path / "rebuilt").index(stream).snapshot())
+    assert not list(tmp_path.glob(".index.job/parts/*"))
+
+
+TEXT = st.text(st.characters(exclude_categories=()), max_size=4) | st.sampled_from(["1", "10", "é", "\ud800", "z" * 70])
+
+
+@given(st.sets(TEXT), TEXT)
+def test_terms_are_looked_up_as_in_a_dictionary(terms: set[str], other: str) -> None:
+    names = sorted(terms)
+    vocabulary = TermVocabulary(Texts.of(names))
+    assert dict(vocabulary) == {name: number for number, name in enumerate(names)}
+    assert vocabulary.get(other) == (names.index(other) if other in terms else None)
+    assert (other in vocabulary) == (other in terms)
+
+
+def test_scratch_arrays_leave_no_file_and_report_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = scratch_array(tmp_path, 1000, np.dtype(np.int32))
+    scratch[-1] = 7
+    assert scratch[-2:].tolist() == [0, 7]
+    for folder in (None, tmp_path):
+        array, empty = (Appended(folder, np.dtype(np.int32)) for _ in range(2))
+        for piece in ([1, 2], [], [3]):
+            array.append(np.array(piece))
+        assert array.array().tolist() == [1, 2, 3]
+        assert empty.array().tolist() == []
+    assert list(tmp_path.iterdir()) == []
+    if not Path("/dev/full").exists():
+        return
+    with open("/dev/full", "r+b", buffering=0) as full:
+        monkeypatch.setattr("tempfile.TemporaryFile", lambda dir: full)
+        with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+            Appended(tmp_path, np.dtype(np.int32)).append(np.zeros(1000))
+        with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+            scratch_array(tmp_path, 1000, np.dtype(np.int32))
