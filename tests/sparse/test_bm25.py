@@ -181,9 +181,7 @@ def test_a_repeated_query_token_counts_by_its_logarithm_if_asked(index: BM25Inde
     ("options", "twice", "long"),
     [({"k1": 2.0, "b": 0.75, "delta": 1.0}, 11.51542, 7.67695), ({"weighting": "tf-idf"}, 4.99366, 2.57737)],
 )
-def test_bm25_plus_and_tf_idf_give_the_values_worked_by_hand(
-    plain: BM25Index, options: dict[str, Any], twice: float, long: float
-) -> None:
+def test_bm25_plus_and_tf_idf_give_the_values_worked_by_hand(plain, options, twice, long):
     assert plain.snapshot().postings.lengths.mean() == 4
     retriever = plain.retriever(**options)
     found = retriever(queries("rare"))

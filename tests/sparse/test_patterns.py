@@ -83,9 +83,7 @@ def test_the_part_that_matches_and_the_substitution_are_columns(index: PatternIn
     assert index.search("Bx")["matched"].tolist()[:2] == ["Bx", "Bx"]
 
 
-def test_the_score_is_the_tier_and_a_fraction_that_the_explanation_adds_up(
-    index: PatternIndex, tangent: TangentIndex
-) -> None:
+def test_the_score_is_the_tier_and_a_fraction_that_the_explanation_adds_up(index, tangent):
     found = index.search("?a^2+?b^2=?c^2").set_index("docno")["score"]
     # all of the formula, all symbols kept (the wildcards are none), 11 symbols of the query and of the formula, once
     assert found["pythagoras"] == pytest.approx(4 + 0.999 * (0.5 + 0.16 + 0.04 + 0.05 / 12))
@@ -178,9 +176,7 @@ def test_candidates_are_all_terms_that_unify(index: PatternIndex, query: str) ->
 
 @settings(max_examples=40)
 @given(QUERIES)
-def test_the_matching_part_is_one_that_no_other_part_of_the_formula_is_better_than(
-    index: PatternIndex, query: str
-) -> None:
+def test_the_matching_part_is_one_that_no_other_part_of_the_formula_is_better_than(index, query):
     pattern, terms = read_pattern(query), index.snapshot().terms
     found = {of.docno: of for of in index.retriever().find(pattern, NONE_SIMILAR)}
     for name, latex in LATEX.items() if pattern is not None else ():

@@ -106,9 +106,7 @@ def combined_by(block: int) -> Iterator[None]:
 @pytest.mark.parametrize("kind", ALL_KINDS)
 @settings(max_examples=5)
 @given(steps=steps)
-def test_after_any_changes_it_ranks_like_a_rebuilt_index_whatever_is_combined_at_a_time(
-    kind: Any, block: int, steps: list[tuple[str, Any]]
-) -> None:
+def test_after_any_changes_it_ranks_like_a_rebuilt_index_whatever_is_combined_at_a_time(kind, block, steps):
     with tempfile.TemporaryDirectory() as folder:
         index, stored = kind(Path(folder) / "index").index([]), dict[str, dict[str, str]]()
         with combined_by(block):
@@ -153,9 +151,7 @@ def test_merged_indexes_rank_as_one_built_of_all_documents(kind: Any, tmp_path: 
         kind.merge(tmp_path / "merged", *indexes)
 
 
-def test_a_document_that_two_merged_indexes_have_is_refused_and_of_a_formula_the_first_place_counts(
-    tmp_path: Path,
-) -> None:
+def test_a_document_that_two_merged_indexes_have_is_refused_and_of_a_formula_the_first_place_counts(tmp_path):
     for kind in KINDS:
         one = kind(tmp_path / f"{kind.__name__}1").index([{**document("a", 0), "docno": "1"}])
         two = kind(tmp_path / f"{kind.__name__}2").index([{**document("a", 2), "docno": "1"}, document("b", 1)])
@@ -183,9 +179,7 @@ def test_only_indexes_of_the_same_kind_and_options_are_merged_or_added_to(kind: 
     assert len(other) == 1
 
 
-def test_what_is_there_is_not_added_again_unless_it_was_deleted_and_of_a_formula_the_first_place_counts(
-    tmp_path: Path,
-) -> None:
+def test_what_is_there_is_not_added_again_unless_it_was_deleted_and_of_a_formula_the_first_place_counts(tmp_path):
     index = BM25Index(tmp_path / "index").index(documents("a", "b"))
     with pytest.raises(DuplicateIdError, match="'b'"):
         index.indexer("append").index(documents("c", "b"))
@@ -261,9 +255,7 @@ OTHER_OPTION = {
         (TangentIndex, "create", 7), (PatternIndex, "overwrite", 7),
     ],
 )  # fmt: skip
-def test_an_interrupted_build_goes_on_and_gives_the_same(
-    kind: Any, mode: str, stop: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_build_goes_on_and_gives_the_same(kind, mode, stop, tmp_path, monkeypatch):
     def prepared(name: str) -> Any:
         index = kind(tmp_path / name)
         return index.index(documents("old")) if mode != "create" else index
@@ -328,9 +320,7 @@ def test_posts_without_a_new_formula_do_not_prevent_resuming(tmp_path: Path) -> 
         (TangentIndex, "tangent-format-1", 2, ""),
     ],
 )
-def test_an_old_format_is_refused_with_the_call_that_rebuilds_it(
-    kind: Any, old: str, new: int, preset: str, tmp_path: Path
-) -> None:
+def test_an_old_format_is_refused_with_the_call_that_rebuilds_it(kind, old, new, preset, tmp_path):
     shutil.copytree(DATA / old, tmp_path / "old")
     index = pt.Artifact.load(str(tmp_path / "old"))
     assert type(index) is kind
@@ -368,9 +358,7 @@ def test_options_that_are_none_are_damage(kind: Any, value: Any, tmp_path: Path)
 
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize(("kind", "mode"), [(BM25Index, "create"), (TangentIndex, "overwrite")])
-def test_an_index_is_not_there_before_its_parts_are_one(
-    kind: Any, mode: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_index_is_not_there_before_its_parts_are_one(kind, mode, tmp_path, monkeypatch):
     stream = [{"docno": str(i), "text": f"a word$x^{i}$"} for i in range(7)]
     index = kind(tmp_path / "index")
     if mode == "overwrite":
