@@ -86,7 +86,14 @@ class Fusion(Retriever):
         return _standard_contributions(query, ranking)
 
     def explained_part(self, docno: str, system: str, answer: Ranked, weight: float) -> Explanation:
-        """Explain the weighted contribution of one system, by its ``answer``, to a document."""
+        """Explain the contribution of one system to a document.
+
+        Args:
+            docno: the document.
+            system: the name of the system.
+            answer: the ranking of the system, and its explanation of the document's score.
+            weight: of the system.
+        """
         scores = answer.ranking["score"].to_numpy(np.float64)
         return explain_standard(docno, system, scores, answer.explanation, weight)
 

@@ -589,7 +589,14 @@ class FormulaRetriever(FormulaScoring, SparseRetriever):
     def rank_each(
         self, queries: pd.DataFrame, read: Sequence[Q], snapshot: ExpressionSnapshot[Any], find: Callable[[Q], Found]
     ) -> pd.DataFrame:
-        """Rank for each of ``queries``, which are ``read`` in the form of the system, by what ``find`` finds."""
+        """Rank for each query, as read.
+
+        Args:
+            queries: a frame of at least one query, each in one row.
+            read: the same queries in the form of the system, such as pairs of trees.
+            snapshot: of the index.
+            find: finds the best expressions for one of them.
+        """
         rankings = [find(query) for query in progress(read, self.label, "queries", verbose=self.verbose)]
         names = {"docno": snapshot.formula_ids, "post_id": snapshot.post_ids, "visual_id": snapshot.visual_ids}
         return ranking_frame(queries, rankings, **names)

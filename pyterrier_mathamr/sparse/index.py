@@ -239,9 +239,12 @@ class SparseIndexer(Indexer):
 
     @contextmanager
     def begun(self, index: BuiltOnce, details: Mapping[str, Any], sources: Mapping[str, Any]) -> Iterator[Job]:
-        """Open a job of the ``index``, which must have the same ``details``, and publish the additions of the body.
+        """Open a job of the index, and publish the additions of the body.
 
-        ``sources`` is what else determines its rows; a job with others is not resumed.
+        Args:
+            index: to write.
+            details: its options; an index that is added to must have the same.
+            sources: what else determines its rows; a job with others is not resumed.
         """
         details = {**details, "bare_formulas": bool(self.bare_formulas)}
         with reported_once(), index.job(self.mode, {**details, **sources}, resume=self.resume) as job:
