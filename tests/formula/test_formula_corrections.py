@@ -7,18 +7,13 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.formula import opt_from_latex, opt_from_mathml, slt_from_latex, slt_from_mathml, trees_from_latex
 
 APPLIED = [
-    (r"f(x)", "[F!𝑓,0[V!𝑥]]"),
-    (r"\Psi\left(t,x\right)", "[F!Ψ,0[V!𝑡],1[V!𝑥]]"),
-    (r"f(x,y,z)", "[F!𝑓,0[V!𝑥],1[V!𝑦],2[V!𝑧]]"),
-    (r"2f(x)g(y)", "[U!times,0[N!2],1[F!𝑓,0[V!𝑥]],2[F!𝑔,0[V!𝑦]]]"),
-    (r"f(x)/g(x)", "[O!divide,0[F!𝑓,0[V!𝑥]],1[F!𝑔,0[V!𝑥]]]"),
-    (r"f(g(x))", "[F!𝑓,0[F!𝑔,0[V!𝑥]]]"),
-    (r"f'(x)", "[+!F!𝑓,0[O!SUP,0[F!𝑓],1[V!′]],1[V!𝑥]]"),
-    (r"f(x)^2", "[O!SUP,0[F!𝑓,0[V!𝑥]],1[N!2]]"),
-    (r"\sin f(x)", "[F!sin,0[F!𝑓,0[V!𝑥]]]"),
-    (r"\phi(n)!", "[O!factorial,0[F!italic-ϕ,0[V!𝑛]]]"),
+    (r"f(x)", "[F!𝑓,0[V!𝑥]]"), (r"\Psi\left(t,x\right)", "[F!Ψ,0[V!𝑡],1[V!𝑥]]"),
+    (r"f(x,y,z)", "[F!𝑓,0[V!𝑥],1[V!𝑦],2[V!𝑧]]"), (r"2f(x)g(y)", "[U!times,0[N!2],1[F!𝑓,0[V!𝑥]],2[F!𝑔,0[V!𝑦]]]"),
+    (r"f(x)/g(x)", "[O!divide,0[F!𝑓,0[V!𝑥]],1[F!𝑔,0[V!𝑥]]]"), (r"f(g(x))", "[F!𝑓,0[F!𝑔,0[V!𝑥]]]"),
+    (r"f'(x)", "[+!F!𝑓,0[O!SUP,0[F!𝑓],1[V!′]],1[V!𝑥]]"), (r"f(x)^2", "[O!SUP,0[F!𝑓,0[V!𝑥]],1[N!2]]"),
+    (r"\sin f(x)", "[F!sin,0[F!𝑓,0[V!𝑥]]]"), (r"\phi(n)!", "[O!factorial,0[F!italic-ϕ,0[V!𝑛]]]"),
     (r"\int f(x)dx", "[O!int,0[U!times,0[F!𝑓,0[V!𝑥]],1[O!differential-d,0[V!𝑥]]],1[W!],2[W!]]"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("latex", "expected"), APPLIED, ids=[case[0] for case in APPLIED])
@@ -44,8 +39,7 @@ def product(*factors):
 SUB_1 = '<apply><csymbol cd="ambiguous">subscript</csymbol>{}<cn>1</cn></apply>'.format
 D_X = f'<apply><csymbol cd="latexml">differential-d</csymbol>{X}</apply>'
 FROM_CONTENT = [
-    (product(F, X), "[F!𝑓,0[V!𝑥]]"),
-    (product(F, ONE), "[F!𝑓,0[N!1]]"),
+    (product(F, X), "[F!𝑓,0[V!𝑥]]"), (product(F, ONE), "[F!𝑓,0[N!1]]"),
     (product(F, SUB_1(X)), "[F!𝑓,0[O!SUB,0[V!𝑥],1[N!1]]]"),
     (product(SUB_1(F), X), "[+!F!𝑓,0[O!SUB,0[F!𝑓],1[N!1]],1[V!𝑥]]"),
     (product(F, X, D_X), "[U!times,0[F!𝑓,0[V!𝑥]],1[O!differential-d,0[V!𝑥]]]"),
@@ -55,7 +49,7 @@ FROM_CONTENT = [
     (product(F, f"<vector>{X}{X}{ONE}</vector>"), "[F!𝑓,0[V!𝑥],1[V!𝑥],2[N!1]]"),
     (product(F, product("<ci>𝑐</ci>", X)), "[F!𝑓,0[U!times,0[V!𝑐],1[V!𝑥]]]"),
     (product(F, product("<ci>𝑔</ci>", X)), "[F!𝑓,0[F!𝑔,0[V!𝑥]]]"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("content", "expected"), FROM_CONTENT, ids=[case[1] for case in FROM_CONTENT])
