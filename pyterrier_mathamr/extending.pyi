@@ -182,8 +182,8 @@ from .index.transformers import IndexTransformer as IndexTransformer
 from .index.transformers import MaxSimScorer as MaxSimScorer
 
 # the inverted index over tokens, symbol pairs or sub-expressions
-from .sparse.bm25 import BM25Snapshot as BM25Snapshot
-from .sparse.expressions import BothTrees as BothTrees
+from .sparse.bm25_search import BM25Snapshot as BM25Snapshot
+from .sparse.expression_parts import BothTrees as BothTrees
 from .sparse.expressions import CollectingBuilder as CollectingBuilder
 from .sparse.expressions import ExpressionIndex as ExpressionIndex
 from .sparse.expressions import ExpressionSnapshot as ExpressionSnapshot
@@ -193,13 +193,13 @@ from .sparse.expressions import FormulaScoring as FormulaScoring
 from .sparse.expressions import Packing as Packing
 from .sparse.expressions import ScoreTerm as ScoreTerm
 from .sparse.expressions import asked_formula as asked_formula
-from .sparse.expressions import combined_runs as combined_runs
-from .sparse.expressions import expression_kind as expression_kind
+from .sparse.expression_parts import combined_runs as combined_runs
+from .sparse.expression_parts import expression_kind as expression_kind
 from .sparse.expressions import formula_trees as formula_trees
 from .sparse.expressions import query_formula as query_formula
 from .sparse.expressions import query_trees as query_trees
-from .sparse.expressions.parts import Formulas as Formulas
-from .sparse.expressions.parts import content_of as content_of
+from .sparse.expression_parts import Formulas as Formulas
+from .sparse.expression_parts import content_of as content_of
 from .sparse.index import Found as Found
 from .sparse.index import SparseIndex as SparseIndex
 from .sparse.index import SparseRetriever as SparseRetriever

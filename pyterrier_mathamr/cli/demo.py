@@ -101,7 +101,7 @@ def compare_systems(engine: SearchEngine, folder: Path) -> pd.DataFrame:
 
 def _answer(engine: SearchEngine) -> str:
     """Show the best answer to the question, and the parts of its score."""
-    from pyterrier_mathamr.explain.display import table_of
+    from pyterrier_mathamr.explain.explanation import table_of
 
     best = engine.search(QUESTION, k=1)
     return f"{results_table(best, formula=False)}\n{table_of(engine.explain(QUESTION, best['docno'][0]), shown=5)}"

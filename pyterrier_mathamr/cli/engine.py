@@ -348,7 +348,7 @@ def _search(
 ) -> None:
     from pyterrier_mathamr.engine.matches import GOOD
     from pyterrier_mathamr.engine.origins import Filter, LinkTemplate
-    from pyterrier_mathamr.explain.display import table_of
+    from pyterrier_mathamr.explain.explanation import table_of
 
     if output is not None or overwrite:
         message = "-o and --overwrite work only with --topics. Leave them out, or redirect the output to a file."

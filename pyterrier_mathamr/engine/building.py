@@ -34,7 +34,7 @@ from pyterrier_mathamr.graph.store import graph_of, unpack
 from pyterrier_mathamr.index.indexing import DocumentIndexer
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import TITLE_FORMULA, Document, document_post
-from pyterrier_mathamr.sparse.expressions.indexer import Read as ReadFormulas
+from pyterrier_mathamr.sparse.expressions import Read as ReadFormulas
 from pyterrier_mathamr.store import Mode, StoredArtifact
 
 from .generations import Indexes

@@ -44,8 +44,7 @@ from pyterrier_mathamr.posts import MathPost, PostFormula
 from pyterrier_mathamr.posts.topics import TOPIC_FORMS
 from pyterrier_mathamr.sparse import BM25Index, TangentIndex
 from pyterrier_mathamr.sparse.bm25_search import QueryTokens, explain_tokens
-from pyterrier_mathamr.sparse.expressions import query_formula
-from pyterrier_mathamr.sparse.expressions.indexer import formula_trees
+from pyterrier_mathamr.sparse.expressions import formula_trees, query_formula
 from pyterrier_mathamr.sparse.index import SparseRetriever, warn_of_queries
 from pyterrier_mathamr.sparse.patterns import NONE_SIMILAR, SimilarFormulas
 from pyterrier_mathamr.store import Rows

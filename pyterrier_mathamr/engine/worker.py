@@ -11,8 +11,8 @@ from pyterrier_mathamr.amr.dependency.syntax import bundled_net
 from pyterrier_mathamr.graph.parallel import Batch, Built
 from pyterrier_mathamr.sparse.bm25 import Read as ReadDocument
 from pyterrier_mathamr.sparse.bm25 import ReadTokens
-from pyterrier_mathamr.sparse.expressions.indexer import Read as ReadFormulas
-from pyterrier_mathamr.sparse.expressions.indexer import ReadPosts, Unread
+from pyterrier_mathamr.sparse.expressions import Read as ReadFormulas
+from pyterrier_mathamr.sparse.expressions import ReadPosts, Unread
 from pyterrier_mathamr.store import row_fingerprint
 
 

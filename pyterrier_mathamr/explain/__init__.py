@@ -2,8 +2,8 @@
 
 ::
 
-    any retriever or scorer ──▶ explanation    a score as the sum of its parts; a pipeline's by its last scoring stage
-                            ──▶ display        as text and as HTML
+    any retriever or scorer ──▶ asking         one query and one document; a pipeline explains by its last scoring stage
+                            ──▶ explanation    a score as the sum of its parts, as text and as HTML
     graphs, vectors         ──▶ maxsim         the best match of each virtual node of the query; weighted cosines
                             ──▶ drawings       two texts side by side; a graph, a formula
 """

@@ -18,6 +18,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
@@ -41,8 +42,8 @@ from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.graph.mathamr import draw_graph as draw_graph
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, placeholder
 
-from .display import HUES, ColorGroup
-from .maxsim import Embeddings, PostComparison, Term, compare, rounded, similarities
+from .explanation import HUES, ColorGroup
+from .maxsim import Embeddings, Term, maxsim_terms, misfit, similarities
 
 MARGIN, _BETWEEN = 14.0, 14.0
 _PANEL = 560.0
@@ -91,26 +92,35 @@ def draw_maxsim(
         explain.draw_maxsim(query, vectors[0], document, vectors[1]).save('maxsim.svg')
     """
     table = similarities(query_graph, query_embs, doc_graph, doc_embs, query_post=query_post, doc_post=doc_post)
-    compared = compare(table, query_graph.id, doc_graph.id, query_weights, query_document_weight)
-    canvas, colors, groups = Canvas(), palette(theme), groups_of(compared.terms)
-    title = f"{compared.query_id or 'query'} and {compared.document_id or 'document'}: score {compared.score:.3f}"
+    cosines, names = table.to_numpy(), (query_graph.id, doc_graph.id)
+    for post, count in zip(names, cosines.shape, strict=True):
+        if not count:
+            raise misfit(post, "it has no vectors")
+    weights = None if query_weights is None else np.asarray(query_weights, dtype=np.float64)
+    if weights is not None and weights.shape != (len(cosines),):
+        raise misfit(query_graph.id, f"weights of shape {weights.shape} for {len(cosines)} rows")
+    terms = maxsim_terms(cosines, weights, query_document_weight)
+    query, document = table.index.to_frame(index=False), table.columns.to_frame(index=False)
+    score = math.fsum(term.contribution for term in terms)
+    canvas, colors, groups = Canvas(), palette(theme), groups_of(terms)
+    title = f"{names[0] or 'query'} and {names[1] or 'document'}: score {score:.3f}"
     canvas.text(MARGIN, 26, title, colors.text, strong=True, size=14)
     badges = {row: Badge(str(group.number), group.color) for row, group in groups.items()}
     asked = {row: [badge] for row, badge in badges.items()}
     matched: dict[int, list[Badge]] = {}
-    for term in sorted(compared.terms, key=lambda term: groups[term.query_row].number):
+    for term in sorted(terms, key=lambda term: groups[term.query_row].number):
         of_match = matched.setdefault(term.document_row, [])
         if badges[term.query_row] not in of_match:
             of_match.append(badges[term.query_row])
     right = MARGIN + _PANEL + _BETWEEN
     panels = (
-        measured_panel(f"query {compared.query_id}".strip(), compared.query, asked, _PANEL),
-        measured_panel(f"document {compared.document_id}".strip(), compared.document, matched, _PANEL),
+        measured_panel(f"query {names[0]}".strip(), query, asked, _PANEL),
+        measured_panel(f"document {names[1]}".strip(), document, matched, _PANEL),
     )
     height = max(panel.height for panel in panels)
     for panel, x in zip(panels, (MARGIN, right), strict=True):
         paint_panel(canvas, panel, x, 40.0, _PANEL, height, colors)
-    width, bottom = paint_table(canvas, compared, groups, MARGIN, 40.0 + height + 24.0, colors, parts)
+    width, bottom = paint_table(canvas, terms, cosines, document, groups, MARGIN, 64.0 + height, colors, parts)
     return canvas.picture(max(width, right + _PANEL) + MARGIN, bottom + MARGIN, colors.ground, title)
 
 
@@ -148,26 +158,27 @@ class Panel(NamedTuple):
 def measured_panel(title: str, parts: pd.DataFrame, marks: Mapping[int, Sequence[Badge]], width: float) -> Panel:
     latex = parts.loc[parts["kind"] == "formula", "label"].tolist()
     sentences = parts.loc[parts["kind"] == "sentence", ["row", "label"]].itertuples(index=False, name=None)
-    badges = {row: found for row, found in marks.items() if row < len(latex)}
+    badges = {row: of_formula for row, of_formula in marks.items() if row < len(latex)}
     texts = [(text, marks.get(row, [])) for row, text in sentences]
     written = {int(match[1]) for text, _ in texts for match in PLACEHOLDER.finditer(text)}
     texts += [(placeholder(row), []) for row in range(len(latex)) if row not in written]
     room = width - 2 * _PAD - _GUTTER
     entries: list[DrawnEntry] = []
     hidden = 0
-    for text, found in texts:
-        marked = bool(found) or any(int(match[1]) in badges for match in PLACEHOLDER.finditer(text))
+    for text, of_sentence in texts:
+        marked = bool(of_sentence) or any(int(match[1]) in badges for match in PLACEHOLDER.finditer(text))
         if not marked and len(texts) > _SENTENCES:
             hidden += 1
             continue
         entries += _left_out(hidden)
         hidden = 0
-        lead = sum(text_width(f" {badge.text} ") + 3 for badge in found)
-        entries.append(DrawnEntry(paragraph(text, latex, room - lead, badges=badges), found, marked))
+        lead = sum(text_width(f" {badge.text} ") + 3 for badge in of_sentence)
+        entries.append(DrawnEntry(paragraph(text, latex, room - lead, badges=badges), of_sentence, marked))
     entries += _left_out(hidden)
     whole = marks.get(len(parts) - 1, []) if len(parts) and parts["kind"].iloc[-1] == "document" else []
     height = _HEAD + sum(entry.text.height + _BETWEEN for entry in entries) + _PAD
-    return Panel(title, whole, entries, {row: found[0].color for row, found in badges.items() if found}, height)
+    fills = {row: of_formula[0].color for row, of_formula in badges.items() if of_formula}
+    return Panel(title, whole, entries, fills, height)
 
 
 def _left_out(count: int) -> list[DrawnEntry]:
@@ -215,7 +226,9 @@ class _Column(NamedTuple):
 
 def paint_table(
     canvas: Canvas,
-    compared: PostComparison,
+    terms: Sequence[Term],
+    cosines: npt.NDArray[np.float64],
+    document: pd.DataFrame,
     groups: Mapping[int, ColorGroup],
     x: float,
     top: float,
@@ -223,10 +236,10 @@ def paint_table(
     parts: int,
 ) -> tuple[float, float]:
     """Paint the table and return its right and lower border."""
-    columns = _columns(compared, parts)
+    columns = _columns(terms, len(cosines), parts)
     # Rows are the matches of the columns, and then the most similar parts of the document, in its order.
     matched = {column.term.document_row for column in columns if column.term is not None}
-    by_cosine = sorted(range(len(compared.document)), key=lambda row: -float(compared.cosines[:, row].max()))
+    by_cosine = sorted(range(len(document)), key=lambda row: -float(cosines[:, row].max()))
     others = [row for row in by_cosine if row not in matched]
     rows = sorted([*matched, *others[: max(0, parts - len(matched))]])
     for line in (_KEY, _PRODUCT) if any(column.product for column in columns) else (_KEY,):
@@ -237,11 +250,11 @@ def paint_table(
         _header(canvas, column, groups, left + place * _CELL, top, colors)
 
     def value(term: Term, row: int) -> float:
-        return term.weight * float(compared.cosines[term.query_row, row])
+        return term.weight * float(cosines[term.query_row, row])
 
     y = top + 2 * _ROW
     greatest = max((abs(value(column.term, row)) for column in columns if column.term for row in rows), default=0.0)
-    kinds, names = compared.document["kind"], compared.document["label"]
+    kinds, names = document["kind"], document["label"]
     latex = names[kinds == "formula"].tolist()
     for row in rows:
         text = {"formula": f"FORMULA_{row}", "document": "the whole text"}.get(kinds[row], names[row])
@@ -254,12 +267,12 @@ def paint_table(
                 number = value(term, row)
                 _cell(canvas, left + place * _CELL, y, high, number, number / (greatest or 1.0), color, colors)
         y += high
-    return _sum(canvas, columns, compared, left, y + 6, colors)
+    return _sum(canvas, columns, math.fsum(term.contribution for term in terms), left, y + 6, colors)
 
 
-def _columns(compared: PostComparison, parts: int) -> list[_Column]:
-    """Choose the terms that contribute most, in the order of the query."""
-    plain, products = compared.terms[: len(compared.query)], compared.terms[len(compared.query) :]
+def _columns(terms: Sequence[Term], rows: int, parts: int) -> list[_Column]:
+    """Choose the terms that contribute most, in the order of the query's rows."""
+    plain, products = terms[:rows], terms[rows:]
     kept = sorted(sorted(plain, key=lambda term: -abs(term.contribution))[:parts], key=plain.index)
     columns = [_Column(term, False, term.contribution) for term in kept]
     if rest := [term.contribution for term in plain if term not in kept]:
@@ -297,7 +310,7 @@ def _cell(
 
 
 def _sum(
-    canvas: Canvas, columns: Sequence[_Column], compared: PostComparison, left: float, y: float, colors: Palette
+    canvas: Canvas, columns: Sequence[_Column], score: float, left: float, y: float, colors: Palette
 ) -> tuple[float, float]:
     """Write the terms, rounded so that they add up to the displayed score."""
     values = rounded([column.contribution for column in columns], _DIGITS)
@@ -307,10 +320,21 @@ def _sum(
         _centered(canvas, left + place * _CELL + _CELL / 2, y + 14, f"{value:z.{_DIGITS}f}", colors.text, strong=True)
     right = left + len(columns) * _CELL
     canvas.line(f"M{left:.1f} {y:.1f}H{right:.1f}", colors.line, "rule")
-    total = f"= {compared.score:.{_DIGITS}f}"
+    total = f"= {score:.{_DIGITS}f}"
     canvas.text(right + 8, y + 14, total, colors.text, strong=True)
     return right + 8 + text_width(total), y + 22
 
 
 def _centered(canvas: Canvas, middle: float, y: float, text: str, color: str, *, strong: bool = False) -> None:
     canvas.text(middle - text_width(text) / 2, y, text, color, strong=strong)
+
+
+def rounded(values: Sequence[float], digits: int) -> list[float]:
+    """Round so that the parts add up to the rounded total, by the largest-remainder method."""
+    unit = 10.0**-digits
+    parts = [math.floor(value / unit) for value in values]
+    missing = round(round(math.fsum(values), digits) / unit) - sum(parts)
+    order = sorted(range(len(values)), key=lambda i: parts[i] - values[i] / unit)
+    for i in order[:missing]:
+        parts[i] += 1
+    return [round(part * unit, digits) for part in parts]

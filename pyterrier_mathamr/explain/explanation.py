@@ -1,33 +1,50 @@
-"""`Explanation`: a score as the sum of its parts, for one system or a pipeline.
+"""`Explanation`: a score as the sum of its parts, as text for a terminal, and as HTML for a notebook.
 
-It explains one query and one document, given as a row or as rows of a frame::
+The HTML is two texts, then each part as a bar. Everything that belongs to one part of the query has one number and
+color, in the table and in both texts::
 
-    encode(topics).iloc[0], "d7"           the row of an encoded query, and any document
-    (encode >> retriever)(topics).iloc[3]  the row of a result: its query and its document
-    ranking of one query, "d7"             the rows of one query, which may include the document's
+    key      number, color     in the query                      in the document
+    row 0    1   orange        its formula 0                     the formula with its symbols, the matched node
+    word     2   blue          each occurrence of the word       each occurrence of the matched word
+    whole    3   green         the heading                       the heading, or the matched node
 
-The explanation of a pipeline is the explanation of its last scoring stage.
+Styles are inline and colors translucent: a notebook may remove style sheets, and its background is light or dark.
 """
 
 from __future__ import annotations
 
 import math
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from html import escape
+from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
-import pyterrier as pt
 
-from pyterrier_mathamr._common.frames import is_missing, with_objects
-from pyterrier_mathamr.posts import MathPost, PostFormula, post_from_any, post_from_html
-from pyterrier_mathamr.posts.topics import columns_of_documents, describes_document, distinct_queries
-
-from .errors import AskedError
+from pyterrier_mathamr._common.drawing import columns, shortened
+from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr._common.feedback import counted
+from pyterrier_mathamr.formula.display.typesetting import formula_html
+from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, PostFormula
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.graph import MathAMRGraph
+
+
+class ExplainError(MathAMRError):
+    """Vectors do not belong to a graph, or a table lacks data for a chart; the message names it."""
+
+
+class AskedError(ExplainError):
+    """A system cannot explain the score of this query and document."""
+
+    system: str
+    reason: str
+    remedy: str
+    template = "{system} cannot explain a score: {reason}. {remedy}"
 
 
 class Part(NamedTuple):
@@ -156,14 +173,15 @@ class Explanation:
         return Explanation.of(self.docno, [*self.rows, *parts], self.query, self.document)
 
     def __repr__(self) -> str:
-        from .display import table_of
-
         return table_of(self)
 
     def _repr_html_(self) -> str:
-        from .display import html_of
-
-        return html_of(self)
+        """Write HTML of inline styles, without script, style sheet or anything from elsewhere."""
+        digits = decimals([self.score, *(part.contribution for part in self.rows)])
+        texts = "".join(f'<div style="{_TEXT}">{text}</div>' for text in texts_of(self) if text)
+        head = f"<p><b>{escape(self.docno)}</b> has score <b>{self.score:.{digits}f}</b></p>"
+        both = f'<div style="display:flex;flex-wrap:wrap;gap:0 2em">{texts}</div>' if texts else ""
+        return f"<div>{head}{both}{_table(self, digits) if self.rows else ''}</div>"
 
 
 def _better(one: Reading | None, other: Reading | None) -> Reading | None:
@@ -171,230 +189,238 @@ def _better(one: Reading | None, other: Reading | None) -> Reading | None:
     return other if one is None or (not one.sentences and other is not None and other.sentences) else one
 
 
-QueryRow: TypeAlias = "Mapping[str, Any] | pd.Series[Any] | pd.DataFrame"
-"""A row as a dictionary or a series, or a frame of one query."""
+HUES = ("#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#D55E00", "#0072B2", "#B8A800")
+"""Of Okabe and Ito, distinct with every color vision; parts have numbers, too."""
 
-_TEXTS = ("graph", "html", "text")
-_OF_DOCUMENT = (*_TEXTS, "docno", "doc_embs", "score", "rank")
+FORMULAS = ("formula", "symbols", "edges", "nodes", "layout tree", "operator tree")
+"""Kinds of parts that are about a formula; their texts are LaTeX."""
 
+_LONGEST_TEXT = 50_000  # characters of a text that are written
 
-class Asked(NamedTuple):
-    """A query and a document.
-
-    Attributes:
-        row: column to value: the columns of the query, and the known columns of the document.
-        docno: the document.
-    """
-
-    row: dict[str, Any]
-    docno: str
-
-    def frame(self) -> pd.DataFrame:
-        """Return the row as a frame, with a ``qid``."""
-        plain = pd.DataFrame({"qid": [str(self.row.get("qid", "explained"))], "docno": [self.docno]})
-        others = {name: [value] for name, value in self.row.items() if name not in plain.columns}
-        return with_objects(plain, **others)
-
-    def query_frame(self) -> pd.DataFrame:
-        """Return the query as a frame without document columns."""
-        return self.frame().drop(columns=list(_OF_DOCUMENT), errors="ignore")
-
-    def query_row(self) -> dict[str, Any]:
-        """Return the row without document columns, from which a scorer of rankings reads the query."""
-        return {name: value for name, value in self.row.items() if not describes_document(name)}
-
-    def texts(self) -> dict[str, Any]:
-        """Return the columns that are the document's text."""
-        return {name: self.row[name] for name in _TEXTS if not is_missing(self.row.get(name))}
-
-    def graph(self, column: str) -> MathAMRGraph | None:
-        """Return the graph in a column, ``None`` where there is none."""
-        value = self.row.get(column)
-        return None if is_missing(value) else value
-
-    def formula(self) -> tuple[int, str]:
-        """Return the number and the LaTeX of the formula ``docno`` in ``graph``; 0 and "" where there is none."""
-        graph = self.graph("graph")
-        if graph is None or self.docno not in graph.formula_ids:
-            return 0, ""
-        row = graph.formula_ids.index(self.docno)
-        return row, graph.latex[row] if row < len(graph.latex) else ""
-
-    def query_reading(self) -> Reading | None:
-        """Return the text of ``query_graph``."""
-        graph = self.graph("query_graph")
-        return None if graph is None else Reading.of_graph(graph)
-
-    def document_reading(self) -> Reading | None:
-        """Return the text of the document's ``graph``, else of ``html`` or ``text``."""
-        if (graph := self.graph("graph")) is not None:
-            return Reading.of_graph(graph)
-        for column, read in (("html", post_from_html), ("text", post_from_any)):
-            if not is_missing(self.row.get(column)):
-                return Reading(read(str(self.row[column])))
-        return None
-
-    def explained(self, parts: Sequence[Part]) -> Explanation:
-        """Explain the document's score by its parts, with the texts of both."""
-        return Explanation.of(self.docno, parts, self.query_reading(), self.document_reading())
+Key = tuple[str, int | str]
+"""What is marked in a text: a row (a formula or sentence), a word, or the whole."""
 
 
-def read_asked(query: QueryRow, docno: str | None, system: str, needs: Sequence[str] = ()) -> Asked:
-    """Read the arguments of ``explain``.
+class ColorGroup(NamedTuple):
+    """The parts of a score that have the same origin in the query."""
 
-    Args:
-        query: a row of a query or of a result, or a frame of one query.
-        docno: the document; by default the one in the row.
-        system: named in errors.
-        needs: the columns that the system explains by.
+    number: int  # from 1, the greatest contribution first
+    color: str  # in hexadecimal
 
-    Raises:
-        AskedError: there is not one query, a column is missing, or no document is named.
-    """
-    row = _row_of(query, docno, system)
-    if docno is None:
-        if is_missing(row.get("docno")):
-            raise AskedError(system, "no document is named", "Give its docno: explain(row, docno).")
-        docno = str(row["docno"])
-    if str(row.get("docno", docno)) != docno:
-        row = {name: value for name, value in row.items() if name not in _OF_DOCUMENT}
-    if missing := [name for name in needs if is_missing(row.get(name))]:
-        what = f"the row has no {', '.join(missing)}"
-        raise AskedError(system, what, f"Give a row that has been through the stages before it, {_EXAMPLE}.")
-    return Asked({**row, "docno": docno}, docno)
+    @property
+    def badge(self) -> str:
+        """The number on its color."""
+        return (
+            f'<span style="background:{self.color};color:#fff;border-radius:.7em;padding:0 .4em;font-size:.75em;'
+            f'text-shadow:0 0 2px #000;margin:0 .15em">{self.number}</span>'
+        )
 
 
-_EXAMPLE = "such as explain(encode(topics).iloc[0], docno) for an encoder `encode`"
+Marks = Mapping[Key, list[ColorGroup]]
+"""The colors in one text."""
 
 
-def _row_of(query: QueryRow, docno: str | None, system: str) -> dict[str, Any]:
-    if not isinstance(query, pd.DataFrame):
-        if not isinstance(query, (Mapping, pd.Series)):
-            raise AskedError(
-                system, f"{type(query).__name__} is not a row", f"Give a dictionary or Series, {_EXAMPLE}."
-            )
-        return {str(name): value for name, value in query.items()}
-    if "qid" not in query.columns or query["qid"].nunique() != 1:
-        found = query["qid"].nunique() if "qid" in query.columns else "no column qid"
-        raise AskedError(system, f"the frame is not of one query ({found})", "Give the rows of one qid.")
-    first = distinct_queries(query).to_dict("records")[0]
-    of_query = {str(name): value for name, value in first.items() if name not in _OF_DOCUMENT}
-    if "docno" not in query.columns:
-        return of_query
-    own = query[query["docno"].astype(str) == (str(query["docno"].iloc[0]) if docno is None else docno)]
-    loaded = {"title", "body"} & {*columns_of_documents(query)}
-    known = own.drop(columns=list(loaded)).to_dict("records")[0] if len(own) else {}
-    return {**of_query, **{str(name): value for name, value in known.items() if not is_missing(value)}}
+def key_of(kind: str, row: int, text: str) -> Key | None:
+    """Return what a part is about in one of the texts, or ``None`` if it is about nothing of it."""
+    if kind in (*FORMULAS, "sentence") and row >= 0:
+        return "row", row
+    if kind == "word":
+        return "word", text.lower()
+    return ("whole", 0) if kind == "document" else None
 
 
-_ERROR = 1e-4
+def group_of(part: Part, groups: Mapping[Key, ColorGroup]) -> ColorGroup | None:
+    """Return the number and color of a part's origin in the query, if it has them."""
+    key = key_of(part.part, part.query_row, part.query)
+    return None if key is None else groups.get(key)
 
 
-class Ranked(NamedTuple):
-    """The results of a system for a query, and its explanation for one document.
-
-    Attributes:
-        ranking: all documents that it found.
-        explanation: of the document's score; ``None`` if it has no score.
-    """
-
-    ranking: pd.DataFrame
-    explanation: Explanation | None
+def groups_of(parts: Iterable[Part]) -> dict[Key, ColorGroup]:
+    """Give a number and a color to the origins in the query that contribute most."""
+    totals: dict[Key, float] = defaultdict(float)
+    for part in parts:
+        if (key := key_of(part.part, part.query_row, part.query)) is not None:
+            totals[key] += part.contribution
+    best = sorted((key for key in totals if totals[key] > 0), key=lambda key: -totals[key])[: len(HUES)]
+    return {key: ColorGroup(number, HUES[number - 1]) for number, key in enumerate(best, 1)}
 
 
-def explain_score(system: pt.Transformer, query: str | QueryRow, docno: str | None = None) -> Explanation:
-    """Explain the score that a system or pipeline gives a document.
-
-    The stages run as in a search. The last stage with a method ``explain`` explains; if the final score differs, or no
-    stage has the method, the explanation is a single part.
-
-    Args:
-        system: queries to a ranking.
-        query: a typed query, a row of a query, or a frame of one query.
-        docno: the document; by default the one in the row.
-
-    Raises:
-        AskedError: the document has no score, or the query is not one.
-
-    Example::
-
-        pipeline = bm25 % 100 >> encode >> index.scorer()
-        print(explain.explain_score(pipeline, "Why is $x^2 + 1 > 0$?", pipeline.search("a square")["docno"].iloc[0]))
-    """
-    name = name_of(system)
-    asked = read_asked({"qid": "1", "query": query} if isinstance(query, str) else query, docno, name)
-    found = explained(system, asked.query_frame(), asked.docno, asked.texts(), beyond=True).explanation
-    if found is None:
-        raise AskedError(name, f"it does not find {asked.docno!r}", "Explain a document of its ranking.")
-    return found
+def texts_of(explanation: Explanation) -> tuple[str, str]:
+    """Write the two texts with each part of the query, and its match, in one color."""
+    groups = groups_of(explanation.rows)
+    marks_of_query: dict[Key, list[ColorGroup]] = defaultdict(list)
+    marks_of_document: dict[Key, list[ColorGroup]] = defaultdict(list)
+    colored = [(group, part) for part in explanation.rows if (group := group_of(part, groups)) is not None]
+    for group, part in sorted(colored, key=lambda pair: pair[0].number):
+        asked = key_of(part.part, part.query_row, part.query)
+        matched = key_of(part.document_part or part.part, part.document_row, part.document)
+        for marks, key in ((marks_of_query, asked), (marks_of_document, matched)):
+            if key is not None and group not in marks[key]:
+                marks[key].append(group)
+    document = _colored(explanation.docno, explanation.document, marks_of_document)
+    return _colored("query", explanation.query, marks_of_query), document
 
 
-def explained(
-    system: pt.Transformer,
-    frame: pd.DataFrame,
-    docno: str,
-    texts: Mapping[str, Any] | None = None,
-    *,
-    beyond: bool = False,
-) -> Ranked:
-    """Run a system and explain the score of one document.
-
-    Args:
-        system: a transformer or a pipeline.
-        frame: its input, of one query.
-        docno: the document.
-        texts: columns that are the document's text; a stage may load them, too.
-        beyond: also explain the score that a document outside the ranking would have, where the last stage can.
-    """
-    stages = list(system) if isinstance(system, pt.Compose) else [system]
-    frames = [frame]
-    for stage in stages:
-        frames.append(stage(frames[-1]))
-    own = _found_row(frames[-1], docno)
-    texts = {**(texts or {}), **Asked(own, docno).texts()}
-    return Ranked(frames[-1], _of_stages(stages, frames, docno, texts) if own or beyond else None)
+def _colored(title: str, reading: Reading | None, marks: Marks) -> str:
+    if reading is None:
+        return ""
+    badges = "".join(group.badge for group in marks.get(("whole", 0), ()))
+    return f"<p><b>{escape(title)}</b>{badges}</p><div>{marked(reading, marks)}</div>"
 
 
-def name_of(system: pt.Transformer) -> str:
-    """Name a system by its last stage."""
-    last = list(system)[-1] if isinstance(system, pt.Compose) else system
-    return str(getattr(last, "label", "") or type(last).__name__)
+def marked(reading: Reading, marks: Marks) -> str:
+    """Write a text with its marks; formulas as MathML in their sentences; of a long text the beginning."""
+    whole, at, pieces = reading.post.text, 0, []
+    text = whole if len(whole) <= _LONGEST_TEXT else whole[:_LONGEST_TEXT].rpartition(" ")[0] or whole[:_LONGEST_TEXT]
+    for row, sentence in enumerate(reading.sentences, len(reading.post.formulas)):
+        words = map(re.escape, sentence.split())
+        match = re.compile(r"\s+".join(words)).search(text, at) if sentence.strip() else None
+        if match is not None:
+            pieces.append(inline(text[at : match.start()], reading, marks))
+            pieces.append(_painted(inline(match[0], reading, marks), marks.get(("row", row), [])))
+            at = match.end()
+        elif text is not whole:
+            break
+    pieces.append(inline(text[at:], reading, marks))
+    if text is not whole:
+        pieces.append(f" … the text goes on: {len(whole) - len(text):,} more characters")
+    return "".join(pieces).replace("\n", "<br>")
 
 
-def _of_stages(
-    stages: Sequence[Any], frames: Sequence[pd.DataFrame], docno: str, texts: Mapping[str, Any]
-) -> Explanation | None:
-    """Explain the score that some stages give a document; ``None`` where they give none and no stage can explain."""
-    found, own = None, _found_row(frames[-1], docno)
-    places = [place for place, stage in enumerate(stages) if hasattr(_explainer(stage), "explain")]
-    if places:
-        place = places[-1]
-        stage, frame = _explainer(stages[place]), _with_texts(frames[place], docno, texts)
-        options = {}
-        if getattr(stage, "explains_incoming", False):
-            options["incoming"] = _of_stages(stages[:place], frames[: place + 1], docno, texts)
-        found = stage.explain(frame, docno, **options)
-    if "score" not in own or (found and math.isclose(found.score, own["score"], rel_tol=_ERROR, abs_tol=_ERROR)):
-        return found
-    name = name_of(stages[-1]) if stages else "first stage"
-    return Explanation.of(docno, [Part(name, "score", contribution=float(own["score"]))])
+def inline(text: str, reading: Reading, marks: Marks) -> str:
+    """Write a piece of a text, its words and formulas marked."""
+    words = {str(word): groups for (kind, word), groups in marks.items() if kind == "word" and word}
+    pieces, at = [], 0
+    for match in PLACEHOLDER.finditer(text):
+        row = int(match[1])
+        pieces.append(_words(text[at : match.start()], words))
+        pieces.append(_painted(formula_html(reading.post.formulas[row].latex), marks.get(("row", row), [])))
+        at = match.end()
+    return "".join([*pieces, _words(text[at:], words)])
 
 
-def _explainer(stage: Any) -> Any:
-    """Return the object that explains a stage: itself, or the learner of ``pt.ltr.apply_learned_model``."""
-    return stage if hasattr(stage, "explain") else getattr(stage, "learner", stage)
+def _words(text: str, marks: Mapping[str, list[ColorGroup]]) -> str:
+    if not marks:
+        return escape(text)
+    longest_first = sorted(marks, key=len, reverse=True)
+    wanted = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, longest_first))})(?!\w)", re.IGNORECASE)
+    pieces = wanted.split(text)  # every second one is a word
+    painted = (_painted(escape(word), marks[word.lower()]) for word in pieces[1::2])
+    return "".join(escape(plain) + word for plain, word in zip(pieces[::2], [*painted, ""], strict=True))
 
 
-def _found_row(ranking: pd.DataFrame, docno: str) -> dict[str, Any]:
-    """Return a document's row in a ranking; empty if it is not there."""
-    rows = ranking[ranking["docno"].astype(str) == docno] if "docno" in ranking.columns else ranking[:0]
-    first = rows.iloc[0].to_dict() if len(rows) else {}
-    return {str(name): value for name, value in first.items() if not is_missing(value)}
+def _painted(html: str, groups: list[ColorGroup]) -> str:
+    """Put a piece of HTML on the color of the first of its groups, with the number of each."""
+    if not groups:
+        return html
+    color, badges = groups[0].color, "".join(group.badge for group in groups)
+    style = f"background:{color}33;border-bottom:2px solid {color}"
+    return f'<span style="{style}">{badges}{html}</span>'
 
 
-def _with_texts(frame: pd.DataFrame, docno: str, texts: Mapping[str, Any]) -> pd.DataFrame:
-    """Add the texts of a document to the input of a stage: its rows of a ranking, or queries."""
-    if "docno" not in frame.columns:
-        frame = with_objects(frame, docno=[docno] * len(frame))
-    here = frame["docno"].astype(str) == docno
-    return with_objects(frame, **{name: [text if own else None for own in here] for name, text in texts.items()})
+_WIDTH, _BAR = 100, 10
+
+
+def table_of(explanation: Explanation, shown: int = 16, width: int = _WIDTH) -> str:
+    """Write the score, then ``shown`` parts, each with its contribution as number and bar, for a terminal."""
+    parts = explanation.rows
+    digits = decimals([explanation.score, *(part.contribution for part in parts)])
+    lines = [f"score of {explanation.docno!r}: {explanation.score:.{digits}f}"]
+    kept, rest = split(parts, shown)
+    numbers = [f"{part.contribution:.{digits}f}" for part in kept] + [f"{rest:.{digits}f}"]
+    names = [f"{part.system} {part.part}" for part in kept]
+    wide, long = max(map(len, numbers)), max(map(len, names), default=0)
+    left = max(24, width - wide - long - _BAR - 6)
+    greatest = max((abs(part.contribution) for part in kept), default=0.0) or 1.0
+    for part, number, name in zip(kept, numbers[:-1], names, strict=True):
+        bar = _bar(abs(part.contribution) / greatest)
+        lines.append(f"{number:>{wide}}  {bar:<{_BAR}}  {name:<{long}}  {_texts(part, left)}".rstrip())
+    if len(parts) > len(kept):
+        lines.append(f"{numbers[-1]:>{wide}}  {'':<{_BAR}}  {counted(len(parts) - len(kept), 'further part')}")
+    return "\n".join(lines)
+
+
+def split(parts: Sequence[Part], count: int) -> tuple[list[Part], float]:
+    """Return the parts with the greatest contributions, positive or negative, and the sum of all others."""
+    order = sorted(range(len(parts)), key=lambda row: -abs(parts[row].contribution))
+    kept = set(order[:count])
+    others = (part.contribution for row, part in enumerate(parts) if row not in kept)
+    return [part for row, part in enumerate(parts) if row in kept], math.fsum(others)
+
+
+def decimals(numbers: Sequence[float]) -> int:
+    """Count the decimals with which the greatest number has three digits; at least two, at most eight."""
+    greatest = max(map(abs, numbers), default=0.0)
+    return min(max(2, 2 - math.floor(math.log10(greatest))), 8) if greatest else 2
+
+
+def _bar(share: float) -> str:
+    """Draw a share of the longest bar, in eighths of a character."""
+    eighths = round(8 * _BAR * share)
+    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+
+
+def _texts(part: Part, width: int) -> str:
+    """The texts of a part: in the query, and its match in the document."""
+    texts = [text for text in (part.query, part.document) if text]
+    if not texts or texts[:1] == texts[1:]:
+        return shortened(texts[0], width) if texts else ""
+    each = (width - 3) // len(texts)
+    first = shortened(texts[0], each)
+    return " ↔ ".join([first, *(shortened(text, width - 3 - columns(first)) for text in texts[1:])])
+
+
+_SHOWN, _LONGEST = 24, 160  # parts in a table, characters of a part
+_BAR_WIDTH, _NO_GROUP = 120, "#8a8f98"
+_CELL = "padding:.15em .6em;text-align:left;vertical-align:top"
+_NUMBER = "padding:.15em .6em;text-align:right;vertical-align:top;white-space:nowrap;font-variant-numeric:tabular-nums"
+_TEXT = "flex:1 1 20em;min-width:0;max-height:26em;overflow:auto;line-height:1.6"
+
+
+def _table(explanation: Explanation, digits: int) -> str:
+    parts = explanation.rows
+    kept, rest = split(parts, _SHOWN)
+    groups = groups_of(parts)
+    greatest = max((abs(part.contribution) for part in kept), default=0.0) or 1.0
+    heads = ("", "contribution", "", "part", "query", "document", "similarity × weight")
+    rows = ["".join(f'<th style="{_CELL}">{name}</th>' for name in heads)]
+    rows += [_row(explanation, part, groups, greatest, digits) for part in kept]
+    if len(parts) > len(kept):
+        left_out = counted(len(parts) - len(kept), "further part")
+        others = f'<td></td><td style="{_CELL}" colspan="4">{left_out}</td>'
+        rows.append(f'<td></td><td style="{_NUMBER}">{rest:.{digits}f}</td>{others}')
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    table = f'<table style="margin-top:.8em;border-collapse:collapse;font-size:inherit">{body}</table>'
+    return f'<div style="overflow-x:auto">{table}</div>'
+
+
+def _row(explanation: Explanation, part: Part, groups: Mapping[Key, ColorGroup], greatest: float, digits: int) -> str:
+    group = group_of(part, groups)
+    color, width = group.color if group else _NO_GROUP, round(_BAR_WIDTH * abs(part.contribution) / greatest)
+    ground = color if part.contribution >= 0 else "none"  # a negative part is the outline of a bar
+    box = f"width:{width}px;height:.8em;margin-top:.35em;box-sizing:border-box"
+    bar = f'<div style="{box};background:{ground};border:1px solid {color}"></div>'
+    product = f"{part.similarity:.3f} × {part.weight:.3g}" if math.isfinite(part.similarity) else ""
+    cells = (
+        (_CELL, group.badge if group else ""),
+        (_NUMBER, f"{part.contribution:.{digits}f}"),
+        (f"{_CELL};min-width:{_BAR_WIDTH}px", bar),
+        (f"{_CELL};white-space:nowrap", f"{escape(part.system)}<br><i>{escape(part.part)}</i>"),
+        (_CELL, _text(part.part, part.query, part.query_row, explanation.query)),
+        (_CELL, _text(part.document_part or part.part, part.document, part.document_row, explanation.document)),
+        (_NUMBER, product),
+    )
+    return "".join(f'<td style="{style}">{content}</td>' for style, content in cells)
+
+
+def _text(kind: str, text: str, row: int, reading: Reading | None) -> str:
+    """Write the text of a part: a formula, a sentence with its formulas, or that it is the whole text."""
+    if kind == "document":
+        return "<i>the whole text</i>"
+    if kind in FORMULAS and text:
+        return formula_html(text)
+    if kind == "sentence" and reading is not None:
+        place = row - len(reading.post.formulas)
+        if 0 <= place < len(reading.sentences) and len(reading.sentences[place]) <= _LONGEST:
+            return inline(reading.sentences[place], reading, {})
+    return escape(shortened(text, _LONGEST))

@@ -12,9 +12,8 @@ Where the query's document vector is nearest to the document's, both terms are o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,8 +22,7 @@ import pandas as pd
 
 from pyterrier_mathamr.posts import MathPost, placeholder, plain_text
 
-from .errors import ExplainError
-from .explanation import Explanation, Part, Reading
+from .explanation import ExplainError, Explanation, Part, Reading
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.graph import MathAMRGraph
@@ -32,16 +30,13 @@ if TYPE_CHECKING:
 Embeddings = npt.NDArray[np.float32]
 
 
-def _misfit(post: str, reason: str) -> ExplainError:
+def misfit(post: str, reason: str) -> ExplainError:
     """Explain why vectors or weights do not belong to a graph."""
     return ExplainError(f"post {post!r}: {reason}. Give graphs and the vectors that one model computed from them.")
 
 
 class Term(NamedTuple):
-    """A term of a score: a node of the query, the most similar one of the document, and the factor of their cosine.
-
-    Of the last term, the product of the document vectors, the node is the document's own.
-    """
+    """A term of a score: a node of the query, the most similar one of the document, and the factor of their cosine."""
 
     query_row: int
     document_row: int
@@ -169,10 +164,10 @@ def explain_maxsim(
         print(explain.explain_maxsim(query, vectors[0], document, vectors[1]))
     """
     if not len(doc_embs) or query_embs.shape[1:] != doc_embs.shape[1:]:
-        raise _misfit(doc_graph.id, f"its vectors {doc_embs.shape} do not fit the query's {query_embs.shape}")
+        raise misfit(doc_graph.id, f"its vectors {doc_embs.shape} do not fit the query's {query_embs.shape}")
     weights = None if query_weights is None else np.asarray(query_weights, dtype=np.float64)
     if weights is not None and weights.shape != (len(query_embs),):
-        raise _misfit(query_graph.id, f"weights of shape {weights.shape} for {len(query_embs)} rows")
+        raise misfit(query_graph.id, f"weights of shape {weights.shape} for {len(query_embs)} rows")
     readings = Reading.of_graph(query_graph), Reading.of_graph(doc_graph)
     if not len(query_embs):
         return Explanation.of(doc_graph.id, [], *readings)
@@ -202,7 +197,7 @@ def virtual_nodes(
     """
     first, sentences = graph.n_formulas if formulas else 0, graph.n_sentences
     if rows not in (first + sentences, first + sentences + 1):
-        raise _misfit(graph.id, f"{rows} vectors for {first} formulas, {sentences} sentences and the document")
+        raise misfit(graph.id, f"{rows} vectors for {first} formulas, {sentences} sentences and the document")
     labels = []
     for number in range(first):
         label = placeholder(number)
@@ -221,23 +216,6 @@ def virtual_nodes(
     rows_named = [(row, kind, label) for row, (kind, label) in enumerate(labels)]
     table: pd.DataFrame = pd.DataFrame(rows_named, columns=["row", "kind", "label"])
     return table
-
-
-@dataclass(frozen=True, eq=False)
-class PostComparison:
-    """Two posts, part by part."""
-
-    query_id: str
-    document_id: str
-    query: pd.DataFrame  # ``row``, ``kind`` and ``label`` of each virtual node of the query
-    document: pd.DataFrame  # the same of the document
-    cosines: npt.NDArray[np.float64]  # [q, n]
-    terms: list[Term]  # one for each row of the query, and one of the document vectors if they are weighted
-
-    @property
-    def score(self) -> float:
-        """S(Q, D) = Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc, the sum of the terms (eq. 3.4)."""
-        return math.fsum(term.contribution for term in self.terms)
 
 
 def similarities(
@@ -268,40 +246,9 @@ def similarities(
     query_nodes = virtual_nodes(query_graph, len(query_embs), query_post)
     doc_nodes = virtual_nodes(doc_graph, len(doc_embs), doc_post)
     if query_embs.shape[1:] != doc_embs.shape[1:]:
-        raise _misfit(doc_graph.id, f"its vectors {doc_embs.shape} do not fit the query's {query_embs.shape}")
+        raise misfit(doc_graph.id, f"its vectors {doc_embs.shape} do not fit the query's {query_embs.shape}")
     cosines = np.asarray(query_embs, dtype=np.float64) @ np.asarray(doc_embs, dtype=np.float64).T
     table: pd.DataFrame = pd.DataFrame(
         cosines, pd.MultiIndex.from_frame(query_nodes), pd.MultiIndex.from_frame(doc_nodes)
     )
     return table
-
-
-def compare(
-    table: pd.DataFrame,
-    query_id: str,
-    document_id: str,
-    query_weights: npt.ArrayLike | None = None,
-    query_document_weight: float | None = None,
-) -> PostComparison:
-    """Take the score of a document apart."""
-    cosines = table.to_numpy()
-    for post, count in ((query_id, cosines.shape[0]), (document_id, cosines.shape[1])):
-        if not count:
-            raise _misfit(post, "it has no vectors")
-    weights = np.ones(len(cosines)) if query_weights is None else np.asarray(query_weights, dtype=np.float64)
-    if weights.shape != (len(cosines),):
-        raise _misfit(query_id, f"weights of shape {weights.shape} for {len(cosines)} rows")
-    terms = maxsim_terms(cosines, weights, query_document_weight)
-    query, document = table.index.to_frame(index=False), table.columns.to_frame(index=False)
-    return PostComparison(query_id, document_id, query, document, cosines, terms)
-
-
-def rounded(values: Sequence[float], digits: int) -> list[float]:
-    """Round so that the parts add up to the rounded total, by the largest-remainder method."""
-    unit = 10.0**-digits
-    parts = [math.floor(value / unit) for value in values]
-    missing = round(round(math.fsum(values), digits) / unit) - sum(parts)
-    order = sorted(range(len(values)), key=lambda i: parts[i] - values[i] / unit)
-    for i in order[:missing]:
-        parts[i] += 1
-    return [round(part * unit, digits) for part in parts]

@@ -4,7 +4,7 @@
 
     Presentation MathML ──mathml, slt ──▶ SLT ┐                      formula_store  official tables; trees by id
     Content MathML      ──mathml, opt ──▶ OPT ├─▶ tree: FormulaTree
-    LaTeX ──latex, tex/──▶ both trees         ┘                      display/       formulas and trees for people
+    LaTeX ──latex, tex/──▶ both trees         ┘                      display/       formulas for people
 
     packed_trees: many trees in a few arrays
     matching:     sub-expressions, equal up to renaming or instances of a pattern; `located`: in LaTeX

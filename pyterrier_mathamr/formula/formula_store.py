@@ -35,7 +35,7 @@ import sqlite3
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import islice
+from itertools import islice, zip_longest
 from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
@@ -344,15 +344,6 @@ class Staging:
         self._connection.close()
 
 
-def _interleaved(slt_tables: Sequence[Path], opt_tables: Sequence[Path]) -> list[tuple[Path, str]]:
-    """Alternate SLT and OPT tables, so that the rows of one formula are close together in the file."""
-    tables: list[tuple[Path, str]] = []
-    for i in range(max(len(slt_tables), len(opt_tables))):
-        tables += [(table, "slt") for table in slt_tables[i : i + 1]]
-        tables += [(table, "opt") for table in opt_tables[i : i + 1]]
-    return tables
-
-
 def _fingerprint(tables: Sequence[tuple[Path, str]]) -> list[list[object]]:
     """Identify the tables of a store: column, name and content of each, in the order they are read."""
     prints: list[list[object]] = []
@@ -478,7 +469,9 @@ class FormulaStore(SqliteArtifact):
             FormulaError: a table cannot be read; names file and line.
         """
         store = cls(path)
-        tables = _interleaved([*map(Path, slt_tables)], [*map(Path, opt_tables)])
+        # tables of both kinds alternate, so that the rows of one formula are close together in the file
+        alternating = zip_longest(map(Path, slt_tables), map(Path, opt_tables))
+        tables = [(path, kind) for both in alternating for path, kind in zip(both, ("slt", "opt"), strict=True) if path]
         if overwrite:
             store.discard()
         if reuse and store._made_from(tables):

@@ -35,13 +35,9 @@ from .matching import (
 from .opt import FUNCTIONS, RELATIONS
 from .tree import FormulaError, FormulaTree
 
-MOST_LINES = 200
-"""Lines of an environment that are read one by one."""
-MOST_READ = 60
-"""Ranges that are read to locate a sub-expression."""
-MOST_TOKENS = 2000
-"""Tokens of a formula in which sub-expressions are located."""
-
+MOST_LINES = 200  # of an environment that are read one by one
+MOST_TOKENS = 2000  # of a formula in which sub-expressions are located
+MOST_READ = 60  # ranges that are read to locate a sub-expression
 _MOST_RANGES = 500
 _TOKEN = re.compile(r"\\(?:begin|end)\s*\{[^{}]*\}|\\[A-Za-z]+\*?|\\.|\s+|.", re.DOTALL)
 _WITH_COLUMNS = ("array", "alignat", "alignedat")
@@ -79,18 +75,11 @@ def leveled(latex: str) -> Iterator[tuple[str, int]]:
 
 
 def lines_of(latex: str) -> list[str]:
-    r"""List the lines of the first environment of a formula that has some.
-
-    Args:
-        latex: a formula, such as ``\begin{align}a&=b\\c&=d\end{align}``.
-
-    Returns:
-        The LaTeX of each line, without ``&``, labels and blanks; empty for a formula of one line.
-    """
+    """List the lines of the first environment of a formula, without ``&``, labels and blanks; none if there is one."""
     begin = _OPEN.search(latex)
     if begin is None:
         return []
-    found, line = list[str](), list[str]()
+    lines, line = list[str](), list[str]()
     start = begin.end()
     if begin[1] in _WITH_COLUMNS and (columns := _COLUMNS.match(latex, start)):
         start = columns.end()
@@ -98,26 +87,20 @@ def lines_of(latex: str) -> list[str]:
         if depth < 0:
             break
         if depth == 0 and token == r"\\":
-            found.append("".join(line))
+            lines.append("".join(line))
             line = []
         else:
             line.append(" " if depth == 0 and token == "&" else token)
-    found.append("".join(line))
-    plain = [_NOT_MATH.sub(" ", _DROPPED.sub("", each)).strip() for each in found]
-    return [each for each in plain if each][:MOST_LINES] if len(found) > 1 else []
+    lines.append("".join(line))
+    plain = [_NOT_MATH.sub(" ", _DROPPED.sub("", each)).strip() for each in lines]
+    return [each for each in plain if each][:MOST_LINES] if len(lines) > 1 else []
 
 
 def line_trees(tree: FormulaTree) -> list[FormulaTree]:
-    r"""Read the lines of a formula one by one.
+    """Read each line of a formula from LaTeX that can be parsed separately, and has both sides of its sign.
 
     Unlike the operator tree of the whole formula, this finds lines that continue in the next one, and skips lines that
     are not statements, which leave fragments (``E!``) in the tree.
-
-    Args:
-        tree: of a formula from LaTeX.
-
-    Returns:
-        The operator tree of each line that can be parsed separately, and has something on both sides of its sign.
     """
     statements = []
     for line in lines_of(tree.source) if r"\\" in tree.source else ():
@@ -128,16 +111,9 @@ def line_trees(tree: FormulaTree) -> list[FormulaTree]:
 
 
 def locate(latex: str, terms: Terms, term: int) -> list[tuple[int, int]]:
-    """Find where a sub-expression of a formula is in its LaTeX.
+    """Find the first and shortest range of characters that reads as a sub-expression of a formula.
 
-    Args:
-        latex: of the formula.
-        terms: of the formula.
-        term: the sub-expression.
-
-    Returns:
-        The first and shortest range of characters that reads as the sub-expression. A relation that is not written in
-        one piece, as the ends of a chain, has the ranges of its sides. Empty where none is found.
+    A relation that is not written in one piece, as the ends of a chain, has the ranges of its sides.
     """
     tokens = [token for token in tokens_of(latex) if not token.text.isspace()]
     if len(tokens) > MOST_TOKENS:
@@ -151,15 +127,7 @@ def locate(latex: str, terms: Terms, term: int) -> list[tuple[int, int]]:
 
 
 def find_part(latex: str, identity: tuple[int, int]) -> list[tuple[int, int]]:
-    """Find where a sub-expression of a formula is in its LaTeX; see :func:`locate`.
-
-    Args:
-        latex: the formula.
-        identity: shape and key of the sub-expression.
-
-    Returns:
-        The ranges of characters; empty if the formula does not have it, or it cannot be located.
-    """
+    """Find where a sub-expression of this shape and key is in the LaTeX of a formula; see :func:`locate`."""
     try:
         tree = opt_from_latex(latex, lines="all")
     except FormulaError:

@@ -37,10 +37,8 @@ SUM, PRODUCT, NEGATIVE, CHAIN, LINES, POWER, INDEX = (
 ASSOCIATIVE = frozenset({SUM, PRODUCT, CHAIN, "U!or", "U!union", "U!intersect"})
 """Operators of any number of operands in any order; a wildcard may match several neighbors of them."""
 
-MOST_STEPS = 2_000
-"""Steps of one unification: a candidate that needs more does not match."""
-MOST_RUN = 8
-"""Operands of a sum all of whose runs are sub-expressions; of a longer one, runs of up to four operands are."""
+MOST_STEPS = 2_000  # of one unification: a candidate that needs more does not match
+MOST_RUN = 8  # operands of a sum all of whose runs are sub-expressions; of a longer one, runs of up to four operands
 
 _TRANSITIVE = frozenset({"U!eq", "U!equivalent", "U!iff"})
 _FLIPPED = {"O!gt": "O!lt", "O!geq": "O!leq", "O!implied-by": "O!implies", "O!much-greater-than": "O!much-less-than"}
@@ -130,14 +128,6 @@ class Terms:
             self.is_open.append(is_wildcard(label) or any(self.is_open[arg] for arg in args))
         return number
 
-    def letters(self) -> list[str]:
-        """List the letters, by first occurrence."""
-        return [label for label in self.labels if is_letter(label)]
-
-    def wildcards(self) -> list[str]:
-        """List the wildcards, by first occurrence."""
-        return [label for label in self.labels if is_wildcard(label)]
-
 
 def _hashed(label: str, below: list[int]) -> int:
     if label[:2] == "U!":
@@ -147,15 +137,7 @@ def _hashed(label: str, below: list[int]) -> int:
 
 
 def read_terms(tree: FormulaTree, lines: Sequence[FormulaTree] = ()) -> Terms:
-    """List the distinct sub-expressions of an operator tree, in normal form.
-
-    Args:
-        tree: an operator tree with at least one node, as :func:`opt_from_latex` returns it.
-        lines: trees of its lines, which are statements, too.
-
-    Returns:
-        Its terms; time and memory are linear in the nodes of the trees.
-    """
+    """List the distinct sub-expressions of an operator tree, and of trees of its ``lines``, in linear time."""
     terms = Terms()
     terms.lines = [_TreeReader(terms, each).root() for each in (*lines, tree)]
     terms.root = terms.lines.pop()
@@ -171,19 +153,13 @@ def with_wildcards(latex: str) -> str:
 
 
 class _TreeReader:
-    """Makes terms of the nodes of one tree, operands before operators.
-
-    Attributes:
-        labels: of the nodes.
-        kids: the children of each.
-        inner: whether each is merged into its parent: the same operator, or a relation of a chain.
-        made: the term of each so far.
-    """
+    """Makes terms of the nodes of one tree, operands before operators."""
 
     def __init__(self, terms: Terms, tree: FormulaTree) -> None:
         self.terms, self.labels = terms, tree.nodes
         self.kids = [[child for _, child in children] for children in tree.children()]
-        self.inner, self.made = [False] * len(self.kids), [-1] * len(self.kids)
+        self.inner = [False] * len(self.kids)  # merged into the parent: the same operator, or a relation of a chain
+        self.made = [-1] * len(self.kids)  # the term of each so far
         labels = self.labels
         for node, label in enumerate(labels):
             is_chain = label == CHAIN and self._is_chain(node)
@@ -277,13 +253,8 @@ def structures(terms: Terms) -> list[int]:
     """Name the sub-expressions with operands without letters, each by 64 bits that it shares with its renamed forms.
 
     The letters are numbered in the order of their first occurrence, so ``x+x`` and ``x+y`` differ, which a shape does
-    not. Where the order of operands has no meaning they are in the order of their shapes.
-
-    Args:
-        terms: of a formula.
-
-    Returns:
-        A number for each distinct sub-expression of 2 to 64 symbols; operands before operators.
+    not. Where the order of operands has no meaning they are in the order of their shapes. Operands come before
+    operators; sub-expressions have 2 to 64 symbols.
     """
     structure_hashes = []
     for root in range(len(terms)):
@@ -308,9 +279,6 @@ def parts(terms: Terms) -> dict[int, Extent]:
 
     A part of the operands of a sum or product, in the order of writing, is a sub-expression, too, and so is the
     equation of any two members of a chain ``a=b=c``. The terms of these are added.
-
-    Args:
-        terms: of a formula.
     """
     extents = dict.fromkeys(range(len(terms)), Extent.INSIDE)
     statements = list(_statements(terms, [terms.root, *terms.lines]))
@@ -404,16 +372,9 @@ class Unified(NamedTuple):
 
 
 def unify(pattern: Terms, terms: TermTable, term: int, most: int = MOST_STEPS) -> Unified:
-    """Find a substitution that makes a pattern equal to a term.
+    """Find the first substitution that makes the whole pattern equal to a term, within ``most`` steps.
 
-    Args:
-        pattern: the terms of a query.
-        terms: the terms of formulas.
-        term: the one that the whole pattern is to match.
-        most: steps after which nothing is found; a step compares two terms, or tries some operands for another.
-
-    Returns:
-        The first substitution, where equal operands are tried before others, then in the order of writing.
+    A step compares two terms, or tries some operands for another: equal ones first, then in the order of writing.
     """
     return _Unification(pattern, terms).run(term, most)
 

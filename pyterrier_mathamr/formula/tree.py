@@ -1,6 +1,7 @@
 """Formula trees: symbol layout trees (SLT, the appearance of a formula) and operator trees (OPT, its meaning).
 
-``x^2+1`` in both forms, nodes numbered depth first, each edge with its label::
+``x^2+1`` in both forms, nodes numbered depth first, each edge with its label. For people, ``V!x`` is the variable x,
+``U!plus`` the operator +, and ``&comma;`` a comma::
 
     SLT   0 V!x ──a── 1 N!2          a above, b below, o over, u under, n next, w within, e element,
           └────n── 2 + ──n── 3 N!1   c before and above, d before and below
@@ -13,12 +14,14 @@
 from __future__ import annotations
 
 import hashlib
+import html
+import re
+import unicodedata
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from pyterrier_mathamr._common.drawing import Canvas, TreeNode, paint_tree, palette, placed_tree, shortened, text_width
 from pyterrier_mathamr._common.errors import MathAMRError
-
-from .display.trees import drawing, indented
 
 TreeKind = Literal["slt", "opt", ""]
 """The form of a tree; the empty string infers it from the edge labels."""
@@ -32,6 +35,11 @@ SymbolPair = tuple[str, str, str, str]
 _SLT_LABELS = frozenset("aocnbudew")
 _SHOWN = 60  # characters of the source of an error on each side of the caret
 _ONE_LINE = str.maketrans("\t\n\r", "   ")
+_LARGEST = 400  # nodes of a tree that is drawn; a larger one is shown as text
+_DEEPEST = 60  # levels indented; deeper ones stay in the same column, or a chain would fill a square
+_WIDTH = 640.0  # of a row of symbols
+_LABEL = 32  # characters
+_MARGIN = 10.0
 
 
 class FormulaError(MathAMRError):
@@ -137,10 +145,103 @@ class FormulaTree:
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
     def __str__(self) -> str:
-        return indented(self)
+        """Write one node a line, two blanks a level, its edge label before each node."""
+        depths, labels = [0] * len(self.nodes), [""] * len(self.nodes)
+        for parent, child, label in self.edges:
+            depths[child], labels[child] = depths[parent] + 1, f"{label} "
+        rows = zip(depths, labels, self.nodes, strict=True)
+        return "\n".join("  " * min(depth, _DEEPEST) + label + node for depth, label, node in rows)
 
     def _repr_html_(self) -> str:
-        return drawing(self)
+        """Draw a self-contained SVG picture; a very large tree is returned as text."""
+        if not 0 < len(self.nodes) <= _LARGEST:
+            return f"<pre>{html.escape(str(self))}</pre>"
+        colors, kind = palette("light"), "slt" if self.is_slt else "opt"
+        nodes, canvas = tree_nodes(self, kind), Canvas()
+        placed = placed_tree(nodes, _WIDTH if kind == "slt" else None)
+        paint_tree(canvas, nodes, placed, _MARGIN, _MARGIN, colors)
+        y, width = placed.height + 2 * _MARGIN, placed.width
+        for letter in dict.fromkeys(node.letter for node in nodes if node.letter):
+            y += 16
+            canvas.text(_MARGIN, y, f"{letter}  {TYPES[letter]}", colors.quiet)
+            width = max(width, text_width(f"{letter}  {TYPES[letter]}"))
+        return canvas.picture(width + 2 * _MARGIN, y + _MARGIN, colors.ground, f"{kind.upper()}: {self.source}").svg
+
+
+TYPES = {
+    "V": "variable",
+    "N": "number",
+    "C": "constant",
+    "F": "function",
+    "O": "operator, operands in order",
+    "U": "operator, operands in any order",
+    "M": "matrix, vector, set, list or brackets",
+    "T": "text",
+    "W": "empty",
+    "E": "not understood",
+    "+": "compound operator",
+}
+"""The types of symbols, with which labels begin, and their meaning."""
+
+_ESCAPES = {"&comma;": ",", "&quest;": "?", "&lsqb;": "[", "&rsqb;": "]"}
+_ESCAPE = re.compile("|".join(_ESCAPES))
+_ITALIC = (*range(0x1D434, 0x1D468), *range(0x1D6FC, 0x1D715), 0x210E)  # Latin and small Greek letters
+_UPRIGHT = {code: unicodedata.normalize("NFKC", chr(code)) for code in _ITALIC}
+_OPERATORS = {
+    "eq": "=", "neq": "≠", "lt": "<", "gt": ">", "leq": "≤", "geq": "≥", "approx": "≈", "equivalent": "≡",
+    "plus": "+", "minus": "−", "times": "×", "divide": "÷", "factorial": "!", "root": "√", "infinity": "∞",
+    "sum": "∑", "product": "∏", "int": "∫", "partialdiff": "∂", "in": "∈", "notin": "∉",
+    "union": "∪", "intersect": "∩", "setdiff": "∖", "emptyset": "∅", "and": "∧", "or": "∨",
+    "not": "¬", "implies": "⇒", "iff": "⇔", "forall": "∀", "exists": "∃", "maps-to": "↦", "assign": "≔",
+    "SUP": "superscript", "SUB": "subscript", "supremum": "sup", "infimum": "inf", "conditional": "given |",
+}  # fmt: skip
+_COLLECTIONS = {"V": "vector", "L": "list", "S": "set", "M": "matrix"}
+_COLLECTION = re.compile(r"([VLSM])-(\d+(?:x\d+)?)$")
+_SIZED = re.compile(r"(.*?)(\d+)x(\d+)$")
+
+
+def readable(label: str) -> tuple[str, str]:
+    """Split a label into a key of :data:`TYPES`, empty for symbols without type, and the symbol for people."""
+    kind, mark, name = label.partition("!")
+    if not (mark and kind in TYPES):
+        return "", _plain(label)
+    if kind == "+":
+        return kind, readable(name)[1]
+    if kind == "M":
+        if (known := _COLLECTION.match(name)) is not None:  # V-3 is a vector 3
+            text = f"{_COLLECTIONS[known[1]]} {known[2].replace('x', '×')}"
+        elif (sized := _SIZED.match(name)) is not None:  # ()1x3 are round brackets around 1×3 parts
+            text = f"{_plain(sized[1])} {sized[2]}×{sized[3]}".strip()
+        else:
+            text = "row" if name == "R!" else _plain(name.removeprefix("D-"))
+    elif kind in "OUCF":
+        text = _OPERATORS.get(name) or _plain(name)
+    else:
+        text = _plain(name)
+    return kind, text
+
+
+def _plain(text: str) -> str:
+    """Undo the escapes of Tangent-S, and write italic letters upright."""
+    return _ESCAPE.sub(lambda escape: _ESCAPES[escape[0]], text).translate(_UPRIGHT)
+
+
+def symbol_node(
+    label: str, title: str, parent: int, role: str, kind: str, length: int = _LABEL, *, again: bool = False
+) -> TreeNode:
+    """Make a symbol of a formula tree a node to be painted."""
+    variable, slash, name = label.rpartition(" / ")
+    letter, text = readable(name)
+    shown = shortened(f"{variable}{slash}{text}", length) or "·"
+    edge = role.removeprefix(":slt-").removeprefix(":op") if parent >= 0 else ""
+    return TreeNode(shown, parent, edge, title, kind, letter, again)
+
+
+def tree_nodes(tree: FormulaTree, kind: str) -> list[TreeNode]:
+    """Make all symbols of a tree nodes to be painted."""
+    edges = {child: (parent, label) for parent, child, label in tree.edges}
+    numbered = ((label, *edges.get(i, (-1, ""))) for i, label in enumerate(tree.nodes))
+    return [symbol_node(label, label, parent, role, kind) for label, parent, role in numbered]
 
 
 def unified_label(label: str) -> str:

@@ -122,11 +122,11 @@ class Fusion(Retriever):
         joined = contributed(rankings, self.contributions, lowest=self.lacking_is_lowest)
         fused = ranked(joined, self.weights, self.num_results)
         if added:  # of a query (`query_…`) or of a document, the first value counts
-            found = pd.concat([ranking[["qid", "docno", *added]] for ranking in rankings], ignore_index=True)
-            query_columns = [name for name in added if name in pt.model.query_columns(found)]
-            first = {name: first_values(found, name) for name in query_columns}
+            every = pd.concat([ranking[["qid", "docno", *added]] for ranking in rankings], ignore_index=True)
+            query_columns = [name for name in added if name in pt.model.query_columns(every)]
+            first = {name: first_values(every, name) for name in query_columns}
             fused = with_objects(fused, **{name: list(map(first[name].get, fused["qid"])) for name in query_columns})
-            documents = found.drop(columns=query_columns).drop_duplicates(subset=["qid", "docno"])
+            documents = every.drop(columns=query_columns).drop_duplicates(subset=["qid", "docno"])
             fused = fused.merge(documents, on=["qid", "docno"], how="left", sort=False)
         row_of = {qid: row for row, qid in enumerate(queries["qid"])}
         fused = fused.assign(_row=fused["qid"].map(row_of)).sort_values(["_row", "rank"])
@@ -256,12 +256,7 @@ def standard_scores(rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def fused_standard(rankings: Sequence[tuple[Sequence[str], Floats]], count: int) -> tuple[list[str], Floats]:
-    """Rank the documents of one query like :class:`ZScoreFusion`: docnos and float64, at most ``count``.
-
-    Args:
-        rankings: of each system docnos, all different, and their scores, float64.
-        count: the number of documents.
-    """
+    """Rank at most ``count`` documents of one query like :class:`ZScoreFusion`, by distinct docnos and scores."""
     every = list(dict.fromkeys(docno for docnos, _ in rankings for docno in docnos))
     row_of, fused = {docno: row for row, docno in enumerate(every)}, np.zeros(len(every))
     for docnos, scores in rankings:
@@ -287,34 +282,36 @@ def _min_max(query: Numbers, ranking: pd.DataFrame, constant: float = 0.0) -> Fl
     return scaled
 
 
-def _sole_name(found: Explanation, system: str) -> str | None:
+def _sole_name(explanation: Explanation, system: str) -> str | None:
     """Return the name of a system for all parts of its score; ``None`` for a fusion, whose parts keep their names."""
-    return system if len({part.system for part in found.rows}) == 1 else None
+    return system if len({part.system for part in explanation.rows}) == 1 else None
 
 
-def explain_standard(docno: str, system: str, scores: Floats, found: Explanation | None, weight: float) -> Explanation:
+def explain_standard(
+    docno: str, system: str, scores: Floats, explanation: Explanation | None, weight: float
+) -> Explanation:
     """Explain the weighted standard score of a document among the scores of its query."""
     if not len(scores):
         return Explanation.of(docno, [])
     mean, spread = float(scores.mean()), float(scores.std()) or 1.0
-    if found is None:
+    if explanation is None:
         lowest = weight * (float(scores.min()) - mean) / spread
         return Explanation.of(docno, [Part(system, "not found: lowest score", contribution=lowest)])
     shift = Part(system, f"mean of {len(scores)} scores", contribution=-weight * mean / spread)
-    return found.scaled(weight / spread, _sole_name(found, system)).plus(shift)
+    return explanation.scaled(weight / spread, _sole_name(explanation, system)).plus(shift)
 
 
 def _explain_min_max(docno: str, system: str, answer: Ranked, weight: float, constant: float = 0.0) -> Explanation:
     """Explain the weighted score, brought to 0 … 1, of a document that the system found."""
-    scores, found = answer.ranking["score"].to_numpy(np.float64), answer.explanation
-    if found is None:
+    scores, explanation = answer.ranking["score"].to_numpy(np.float64), answer.explanation
+    if explanation is None:
         return Explanation.of(docno, [])
     if not len(scores) or not scores.min() < scores.max():
         return Explanation.of(docno, [Part(system, "all scores are equal", contribution=weight * constant)])
     lowest = float(scores.min())
     factor = weight / (float(scores.max()) - lowest)
     shift = Part(system, "lowest score", contribution=-factor * lowest)
-    return found.scaled(factor, _sole_name(found, system)).plus(shift)
+    return explanation.scaled(factor, _sole_name(explanation, system)).plus(shift)
 
 
 _WEIGHTS = list_of(between(0))

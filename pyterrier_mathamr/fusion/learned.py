@@ -480,6 +480,6 @@ class Ensemble(Fusion, pt.Estimator):  # type: ignore[misc]
 
 def _candidates(queries: pd.DataFrame, rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """List all documents that were found, with the columns of their queries and without any system's score."""
-    found = pd.concat([ranking[["qid", "docno"]] for ranking in rankings]).drop_duplicates()
-    candidates = with_query(queries).merge(found, on="qid")
+    pairs = pd.concat([ranking[["qid", "docno"]] for ranking in rankings]).drop_duplicates()
+    candidates = with_query(queries).merge(pairs, on="qid")
     return candidates.assign(score=0.0, rank=candidates.groupby("qid").cumcount())

@@ -38,8 +38,8 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr.amr import AmrGraph
 from pyterrier_mathamr.formula.display.drawing import HEAD, PAD, Box, formula_box, key_of, paint_box, paint_key
-from pyterrier_mathamr.formula.display.trees import symbol_node
 from pyterrier_mathamr.formula.display.typesetting import Paragraph, paint_paragraph, paragraph
+from pyterrier_mathamr.formula.tree import symbol_node
 
 from .structure import GraphLayout
 

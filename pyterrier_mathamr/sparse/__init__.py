@@ -7,10 +7,10 @@
     queries ──▶ (each system: scores) ──▶ ranking ◀┘
 
     tokens, bm25, bm25_search    words, symbols and pairs of neighbors
-    expressions/, tangent        formulas, stored once for equal trees
+    expressions, tangent         formulas, stored once for equal trees (expression_parts: their data on disk)
     terms, patterns              their sub-expressions, matched with wildcards and under other letters
 
-``expressions/`` is more than Tangent needs: the indexes of formulas in :mod:`mathamr_systems` (Approach Zero,
+``expressions`` is more than Tangent needs: the indexes of formulas in :mod:`mathamr_systems` (Approach Zero,
 Tangent-CFT, In+Out, formula trees) are built, merged, resumed and searched by it, with different payloads.
 """
 

@@ -1,5 +1,5 @@
 from .bm25 import BM25Index as BM25Index
-from .bm25_search import BM25Retriever as BM25Retriever
+from .bm25 import BM25Retriever as BM25Retriever
 from .expressions import ExpressionIndexer as ExpressionIndexer
 from .patterns import PatternIndex as PatternIndex
 from .tangent import PairOptions as PairOptions

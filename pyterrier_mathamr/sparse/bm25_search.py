@@ -1,4 +1,4 @@
-"""Searching a BM25 index: weights, a ranking of all documents, scores of given ones, and explanations.
+"""What a search in a BM25 index computes: the opened index, its weights, the tokens of a query, and explanations.
 
 With ``f`` the count of a term in a document, ``l`` the document's length, ``L`` the mean length, ``n`` of ``m``
 documents with the term, and ``s = f / (f + k1 · (1 - b + b · l / L))``, an occurrence weighs::
@@ -15,28 +15,36 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
+from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import empty_output, is_missing, ordered_by_score, ranking_frame
-from pyterrier_mathamr._common.parameters import FRACTION, Rule, between, one_of
-from pyterrier_mathamr._common.transformers import Leaf, Transformer
-from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, QueryRow, Reading, read_asked
-from pyterrier_mathamr.posts import PLACEHOLDER, DocumentError, MathPost
-from pyterrier_mathamr.posts.topics import TOPIC_FORMS, distinct_queries
-from pyterrier_mathamr.store import Rows
+from pyterrier_mathamr._common.frames import is_missing
+from pyterrier_mathamr._common.parameters import between
+from pyterrier_mathamr.explain import Asked, Explanation, Part, Reading
+from pyterrier_mathamr.posts import PLACEHOLDER, DocumentError, MathPost, query_post
+from pyterrier_mathamr.store import (
+    META,
+    Appended,
+    Content,
+    DamagedError,
+    Field,
+    Kind,
+    Parts,
+    Rows,
+    Snapshot,
+    StoredPart,
+    detail,
+)
 
-from .index import SparseRetriever, best_first, warn_of_queries
-from .postings import Postings
+from .index import UNBOUNDED, Remembered, read_options
+from .postings import BLOCK, Postings, postings_fields, postings_of
 from .tokens import (
     STRUCTURE,
     TokenOptions,
@@ -46,9 +54,6 @@ from .tokens import (
     word_tokens,
     words_and_runs,
 )
-
-if TYPE_CHECKING:
-    from .bm25 import BM25Index, BM25Snapshot
 
 Scheme = Literal["bm25", "tf-idf"]
 QueryWeights = Literal["log", "linear"]
@@ -72,22 +77,9 @@ PRESETS: Mapping[PresetName, Preset] = {
     "structures": Preset(TokenOptions(stop_words=True, bigrams=True, structures=True), 2.0, 1.0, "log", 2.0),
 }
 
-OPTIONS: Mapping[str, Rule] = {
-    "k1": between(0).or_none(),
-    "b": FRACTION.or_none(),
-    "delta": between(0).or_none(),
-    "query_weights": one_of(*get_args(QueryWeights)).or_none(),
-    "weighting": one_of(*get_args(Scheme)),
-}
-"""Of the retriever and of the scorer."""
-
-INPUTS = (*TOPIC_FORMS, ("query_toks",))
-"""The columns of a query besides ``qid``, one tuple for each form."""
-
 _FINITE = between(-math.inf)
 _AT_ONCE = 1 << 16
 _TF_IDF: tuple[float, float, QueryWeights, float] = (1.2, 0.75, "linear", 1.0)  # of Terrier
-SURVEY = "https://doi.org/10.1561/1500000019"
 
 
 class Weighting(NamedTuple):
@@ -166,52 +158,68 @@ class PostingWeights:
         return weights
 
 
-SYSTEM = "BM25"
-_COMPARED = 2_000  # formulas of a document that may be matches of a query's formula, the first ones
+def _merge(parts: Sequence[StoredPart]) -> Content:
+    """Make one part of several, without the documents that were deleted."""
+    sources = Appended(parts[0].path.parent, np.dtype(np.uint64))
+    for part in parts:
+        for start in range(0, len(part), BLOCK):
+            sources.append(part["sources"][start : start + BLOCK][part.alive[start : start + BLOCK]])
+    arrays = postings_of(parts, parts[0].path.parent).arrays()
+    return Content(Parts(parts), {**arrays, "sources": sources.array()})
 
 
-def explain_tokens(asked: Asked, query: MathPost, tokens: QueryTokens, snapshot: BM25Snapshot) -> Explanation:
-    """Group the contributions of tokens to a score by the words and formulas that they come from."""
-    document, options = asked.document_reading(), snapshot.tokens
-    contributions = zip(tokens.weights, tokens.shares(snapshot.rows_of([asked.docno]))[0].tolist(), strict=True)
-    shares = {token: share for token, share in contributions if share}
-    of_formulas = [Counter(tokens) for tokens in tokens_of_formulas(query, options)]
-    of_words = Counter(word_tokens(PLACEHOLDER.sub(" ", query.text), options))
-    sources = sum(of_formulas, start=of_words.copy())
-    matched = [] if document is None else list(map(set, tokens_of_formulas(document.post, options, _COMPARED)))
-    parts: list[Part] = []
-    for row, counts in enumerate(of_formulas):
-        given = {token: shares[token] * times / sources[token] for token, times in counts.items() if token in shares}
-        if not given:
-            continue
-        formula, kind, latex, name, place = query.formulas[row], "", "", "", -1
-        # in the order of the query's tokens, so that formulas with the same ones have the same sum
-        common = [sum(share for token, share in given.items() if token in tokens) for tokens in matched]
-        if document is not None and any(common):  # the formula of the document that has most of its tokens
-            place = common.index(max(common))
-            kind, latex, name = "formula", document.post.formulas[place].latex, document.post.formulas[place].id
-        part = Part(SYSTEM, "symbols", formula.latex, kind, latex, contribution=sum(given.values()), query_row=row)
-        parts.append(part._replace(document_row=place, query_formula_id=formula.id, document_formula_id=name))
-    asked_words = _written(query.text, options)
-    document_words = {} if document is None else _written(document.post.text, options)
-    for token, whole in shares.items():
-        if share := whole * of_words[token] / sources[token] if sources[token] else whole:
-            typed, found = (
-                " ".join(words.get(word, word) for word in token.split("_")) for words in (asked_words, document_words)
-            )
-            parts.append(Part(SYSTEM, "word", typed, "word", found, contribution=share))
-    return Explanation.of(asked.docno, parts, Reading(query), document)
+BM25 = Kind(
+    type="sparse_index",
+    format="mathamr_bm25",
+    version=3,
+    fields=(*postings_fields(), Field("sources", "uint64", "m")),
+    merge=_merge,
+    rebuild="BM25Index('{path}', preset='math').indexer(mode='overwrite').index(documents)",  # what format 2 had
+    part_bytes=UNBOUNDED,
+)
 
 
-def _written(text: str, options: TokenOptions) -> dict[str, str]:
-    """Map each token of a word to the word as the text first writes it."""
-    words, runs = words_and_runs(PLACEHOLDER.sub(" ", text))
-    typed: dict[str, str] = {}
-    single = options.single
-    for word in dict.fromkeys([*words, *chain.from_iterable(map(run_tokens, runs))]):
-        for token in word_tokens(word, single):
-            typed.setdefault(token, word)
-    return typed
+class BM25Snapshot(Snapshot):
+    """A BM25 index as it was when it was opened."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, BM25)
+        self.docnos = Remembered(self, lambda snapshot, numbers: snapshot.ids(snapshot.live[numbers]))
+        self._weights: PostingWeights | None = None
+
+    @cached_property
+    def preset(self) -> PresetName:
+        """What the index was built as."""
+        preset = cast("PresetName", detail(self.manifest.details, "preset", str, self.path))
+        if preset not in PRESETS:
+            raise DamagedError(self.path / META, f"its preset is {preset!r:.40}, not one of {', '.join(PRESETS)}")
+        return preset
+
+    @cached_property
+    def tokens(self) -> TokenOptions:
+        """How the documents were cut into tokens."""
+        return read_options(self, "tokens", TokenOptions.from_dict)
+
+    def read_query(self, query: Mapping[Any, Any]) -> MathPost:
+        """Read a query as the documents were read."""
+        return query_post(query, bare_formulas=bool(self.manifest.details.get("bare_formulas")))
+
+    def rows_of(self, docnos: Sequence[str]) -> Rows:
+        """Look up documents, as :attr:`postings` numbers them (raises ``UnknownIdError``): int64 ``[docnos]``."""
+        return np.searchsorted(self.live, self.find(docnos))
+
+    @cached_property
+    def postings(self) -> Postings:
+        """The term counts of the documents that are not deleted, numbered in order."""
+        return postings_of(self.parts)
+
+    def weights(self, weighting: Weighting) -> PostingWeights:
+        """Return the weights of postings; the last weights are cached."""
+        weighting = weighting._replace(query_weights="linear")  # on which the weights of postings do not depend
+        cached = self._weights
+        if cached is None or cached.weighting != weighting:
+            cached = self._weights = PostingWeights(weighting, self.postings)
+        return cached
 
 
 def _is_structure(token: str) -> bool:
@@ -317,173 +325,49 @@ class QueryTokens:
         return self._weighting.most * rarity * self._missing
 
 
-class _Weighted:
-    """The options of the weights, which the retriever and the scorer share."""
-
-    bm25_index: BM25Index
-    k1: float | None
-    b: float | None
-    query_weights: QueryWeights | None
-    delta: float | None
-    weighting: Scheme
-
-    def check_delta(self) -> None:
-        """Refuse a delta of TF-IDF."""
-        if self.weighting == "tf-idf" and self.delta is not None:
-            raise ConfigError("delta", self.delta, "None for weighting='tf-idf', since it belongs to BM25+")
-
-    def tokens_of(self, query: Query, snapshot: BM25Snapshot | None = None) -> QueryTokens:
-        """Weigh the tokens of ``query`` by the counts of ``snapshot``, by default the current state of the index."""
-        snapshot = snapshot or self.bm25_index.snapshot()
-        options = (self.weighting, self.k1, self.b, self.query_weights, self.delta)
-        return QueryTokens(snapshot, query, Weighting.of(*options, snapshot.preset))
+SYSTEM = "BM25"
+_COMPARED = 2_000  # formulas of a document that may be matches of a query's formula, the first ones
 
 
-class BM25Scorer(_Weighted, Leaf, Transformer):
-    """Scores each document of any ranking by BM25.
-
-    The rows come back by query (in order of appearance), descending score, ascending docno, with all their columns. A
-    document without a token of the query scores 0.
-
-    Args:
-        bm25_index: the index.
-        k1: at least 0; how slowly repetition in a document saturates. ``None`` for the preset's, as all of these.
-        b: 0 to 1; how much long documents are discounted.
-        query_weights: the weight of a token that occurs ``f`` times in the query: ``"linear"``, ``f``, or ``"log"``,
-            ``1 + ln f``.
-        delta: of BM25+, at least 0; ``None`` for BM25.
-        weighting: ``"bm25"`` or ``"tf-idf"``, with other defaults. :class:`BM25Retriever` says more of each option.
-
-    Raises:
-        ConfigError: an option is out of its range, or TF-IDF has a delta.
-
-    Example::
-
-        graphs >> model.query_encoder() >> index.colbert() >> bm25_index.scorer()
-    """
-
-    checks: ClassVar[Mapping[str, Rule]] = OPTIONS
-    label = "BM25 scorer"
-
-    def __init__(
-        self,
-        bm25_index: BM25Index,
-        *,
-        k1: float | None = None,
-        b: float | None = None,
-        query_weights: QueryWeights | None = None,
-        delta: float | None = None,
-        weighting: Scheme = "bm25",
-    ) -> None:
-        super().__init__()
-        self.bm25_index, self.k1, self.b = bm25_index, k1, b
-        self.query_weights, self.delta, self.weighting = query_weights, delta, weighting
-        self.check_delta()
-
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Score and order a ranking."""
-        with pt.validate.any(inp, context=self) as validation:
-            for columns in INPUTS:
-                validation.result_frame(extra_columns=list(columns))
-        if inp.empty:
-            return empty_output(inp, ["score", "rank"])
-        snapshot = self.bm25_index.snapshot()
-        documents = snapshot.rows_of(list(map(str, inp["docno"].tolist())))
-        codes, scores = pd.factorize(inp["qid"])[0], np.empty(len(inp))
-        for number, query in enumerate(distinct_queries(inp).to_dict("records")):
-            rows = np.flatnonzero(codes == number)
-            tokens = self.tokens_of(read_query(query, snapshot), snapshot)
-            scores[rows] = tokens.shares(documents[rows]).sum(axis=1)
-        return ordered_by_score(inp, scores)
-
-    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Explain the contribution of each word and each formula's symbols of a query to the score of a document."""
-        asked = read_asked(query, docno, self.label)
-        if all(is_missing(asked.row.get(name)) for name in ("query", "title", "body", "query_toks")):
-            raise AskedError(self.label, "the row has no query", "Give it `query`, or `title` and `body`.")
-        snapshot = self.bm25_index.snapshot()
-        query_read = read_query(asked.row, snapshot)
-        post = query_read if isinstance(query_read, MathPost) else snapshot.read_query(asked.row)
-        return explain_tokens(asked, post, self.tokens_of(query_read, snapshot), snapshot)
+def explain_tokens(asked: Asked, query: MathPost, tokens: QueryTokens, snapshot: BM25Snapshot) -> Explanation:
+    """Group the contributions of tokens to a score by the words and formulas that they come from."""
+    document, options = asked.document_reading(), snapshot.tokens
+    contributions = zip(tokens.weights, tokens.shares(snapshot.rows_of([asked.docno]))[0].tolist(), strict=True)
+    shares = {token: share for token, share in contributions if share}
+    of_formulas = [Counter(tokens) for tokens in tokens_of_formulas(query, options)]
+    of_words = Counter(word_tokens(PLACEHOLDER.sub(" ", query.text), options))
+    sources = sum(of_formulas, start=of_words.copy())
+    matched = [] if document is None else list(map(set, tokens_of_formulas(document.post, options, _COMPARED)))
+    parts: list[Part] = []
+    for row, counts in enumerate(of_formulas):
+        given = {token: shares[token] * times / sources[token] for token, times in counts.items() if token in shares}
+        if not given:
+            continue
+        formula, kind, latex, name, place = query.formulas[row], "", "", "", -1
+        # in the order of the query's tokens, so that formulas with the same ones have the same sum
+        common = [sum(share for token, share in given.items() if token in tokens) for tokens in matched]
+        if document is not None and any(common):  # the formula of the document that has most of its tokens
+            place = common.index(max(common))
+            kind, latex, name = "formula", document.post.formulas[place].latex, document.post.formulas[place].id
+        part = Part(SYSTEM, "symbols", formula.latex, kind, latex, contribution=sum(given.values()), query_row=row)
+        parts.append(part._replace(document_row=place, query_formula_id=formula.id, document_formula_id=name))
+    asked_words = _written(query.text, options)
+    document_words = {} if document is None else _written(document.post.text, options)
+    for token, whole in shares.items():
+        if share := whole * of_words[token] / sources[token] if sources[token] else whole:
+            typed, matching = (
+                " ".join(words.get(word, word) for word in token.split("_")) for words in (asked_words, document_words)
+            )
+            parts.append(Part(SYSTEM, "word", typed, "word", matching, contribution=share))
+    return Explanation.of(asked.docno, parts, Reading(query), document)
 
 
-class BM25Retriever(_Weighted, SparseRetriever):
-    """Ranks documents by BM25: queries to ``docno``, ``score``, ``rank``, with the query's columns.
-
-    A query is ``title`` and ``body`` where a frame has them, else ``query``: HTML, or text with formulas between
-    dollars. Where it has PyTerrier's ``query_toks``, it is these tokens with their weights instead. Documents with the
-    same score are in order of ``docno``. A blank query finds nothing, with a warning.
-
-    Args:
-        bm25_index: the index.
-        num_results: the number of documents for each query; those without a common token are left out.
-        k1: at least 0; how slowly repetition in a document saturates. ``None`` for the default of the index's preset:
-            .9 for a standard BM25, 2 for ``math``. With TF-IDF 1.2.
-        b: 0 to 1; how much long documents are discounted. ``None`` for the default of the index's preset: .4 for a
-            standard BM25, 1 for ``math``. With TF-IDF .75.
-        query_weights: the weight of a token that occurs ``f`` times in the query: ``f`` (``"linear"``) or ``1 + ln f``
-            (``"log"``), since posts as queries repeat themselves. ``None`` for the default of the index's preset:
-            linear for a standard BM25, log for ``math``. With TF-IDF linear.
-        delta: of BM25+ (Lv and Zhai, CIKM 2011), at least 0, 1 there; ``None`` for BM25.
-        weighting: ``"bm25"``, or ``"tf-idf"`` for Terrier's TF-IDF, the baseline of ARQMath, whose index keeps every
-            word: ``indexer(tokens=TokenOptions(stop_words=False, stem=False))``. One index serves all weightings, since
-            it keeps counts.
-        verbose: show a progress bar.
-
-    Raises:
-        ConfigError: an option is out of its range, or TF-IDF has a delta.
-
-    Example::
-
-        index.retriever(num_results=100) >> encode >> mathamr_index.scorer()
-    """
-
-    label, help_url = "BM25", SURVEY
-    inputs = INPUTS
-    outputs = ("docno", "score", "rank")
-    checks: ClassVar[Mapping[str, Rule]] = {**SparseRetriever.checks, **OPTIONS}
-
-    def __init__(
-        self,
-        bm25_index: BM25Index,
-        num_results: int = 1000,
-        *,
-        k1: float | None = None,
-        b: float | None = None,
-        query_weights: QueryWeights | None = None,
-        delta: float | None = None,
-        weighting: Scheme = "bm25",
-        verbose: bool = False,
-    ) -> None:
-        super().__init__()
-        self.bm25_index, self.num_results, self.k1, self.b = bm25_index, num_results, k1, b
-        self.query_weights, self.delta, self.weighting, self.verbose = query_weights, delta, weighting, verbose
-        self.check_delta()
-
-    def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
-        """Search with at least one query, each in one row."""
-        snapshot = self.bm25_index.snapshot()
-        asked = [read_query(row, snapshot) for row in queries.to_dict("records")]
-        texts = [query.text.strip() if isinstance(query, MathPost) else query for query in asked]
-        blank = [qid for qid, text in zip(queries["qid"], texts, strict=True) if not text]
-        warn_of_queries(blank, "blank queries", "Give each a text in `query`, or in `title` and `body`.")
-        rankings = []
-        for query in progress(asked, "BM25", "queries", verbose=self.verbose):
-            scores = self.tokens_of(query, snapshot).scores()
-            matching = np.flatnonzero(scores > 0)
-            rankings.append(best_first(matching, scores[matching], self.num_results, snapshot.docnos))
-        return ranking_frame(queries, rankings, docno=snapshot.docnos)
-
-    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Explain the contribution of each word and each formula's symbols to the score of a document.
-
-        Args:
-            query: a row of a ranking, or a query's row.
-            docno: the document; by default that of the row.
-        """
-        return self.scorer().explain(query, docno)
-
-    def scorer(self) -> BM25Scorer:
-        """Return the scorer with the same options."""
-        options: dict[str, Any] = {"query_weights": self.query_weights, "delta": self.delta}
-        return self.bm25_index.scorer(k1=self.k1, b=self.b, weighting=self.weighting, **options)
+def _written(text: str, options: TokenOptions) -> dict[str, str]:
+    """Map each token of a word to the word as the text first writes it."""
+    words, runs = words_and_runs(PLACEHOLDER.sub(" ", text))
+    typed: dict[str, str] = {}
+    single = options.single
+    for word in dict.fromkeys([*words, *chain.from_iterable(map(run_tokens, runs))]):
+        for token in word_tokens(word, single):
+            typed.setdefault(token, word)
+    return typed

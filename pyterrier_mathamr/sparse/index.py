@@ -80,7 +80,7 @@ class SparseRetriever(Retriever):
 
 
 def best_first(numbers: Rows, scores: Array, count: int, names: Names) -> Found:
-    """Rank by score descending, then by name ascending as Python compares texts (the order of their UTF-8 bytes)."""
+    """Rank by score descending, then by name ascending as Python compares texts."""
     best = best_places(scores, count, lambda places: names(numbers[places]))
     return numbers[best], scores[best]
 
@@ -151,10 +151,10 @@ class BuiltOnce(StoredArtifact, pt.Indexer):  # type: ignore[misc]
     """Whether a second row of an id is left out; otherwise it is an error."""
     indexer: Callable[..., SparseIndexer]
 
-    def check_same(self, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-        """Raise an error where the options ``found`` in this index differ from those that are ``wanted``."""
-        for name in dict.fromkeys([*wanted, *found]):
-            ours, theirs = found.get(name, False), wanted.get(name, False)  # absent in an earlier release
+    def check_same(self, stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+        """Raise an error where the options ``stored`` in this index differ from those that are ``wanted``."""
+        for name in dict.fromkeys([*wanted, *stored]):
+            ours, theirs = stored.get(name, False), wanted.get(name, False)  # absent in an earlier release
             if ours != theirs:
                 raise ConfigError(name, theirs, f"that of the index {self.path}: {ours}")
 
@@ -183,7 +183,7 @@ class BuiltOnce(StoredArtifact, pt.Indexer):  # type: ignore[misc]
 
     def index_inputs(self) -> list[list[str]]:
         """Return the columns of a document, one list for each way."""
-        return [["docno", name] for name in posts.DOCUMENT_COLUMNS]
+        return self.indexer().index_inputs()
 
 
 class SparseIndex(Composing, BuiltOnce):
@@ -206,9 +206,6 @@ class SparseIndex(Composing, BuiltOnce):
         return self.retriever().fuse_rank_cutoff(k)
 
 
-Batch = list[Mapping[str, Any]]
-
-
 class SparseIndexer(Indexer):
     """Builds a sparse index, or adds to one, in one step at the end."""
 
@@ -224,7 +221,7 @@ class SparseIndexer(Indexer):
         """Return the columns of a document, one list for each way."""
         return [["docno", name] for name in posts.DOCUMENT_COLUMNS]
 
-    def batches(self, stream: pd.DataFrame | Iterable[Mapping[str, Any]]) -> Iterator[Batch]:
+    def batches(self, stream: pd.DataFrame | Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
         """Cut documents into batches, after a check of the first one."""
         peekable: Any = pt.utils.peekable(identified(stream))
         try:

@@ -51,14 +51,7 @@ from pyterrier_mathamr.formula.matching import (
 )
 from pyterrier_mathamr.store import Rows, ranges
 
-from .expressions import (
-    ExpressionIndex,
-    ExpressionSnapshot,
-    FormulaRetriever,
-    Packing,
-    asked_formula,
-    query_formula,
-)
+from .expressions import ExpressionIndex, ExpressionSnapshot, FormulaRetriever, Packing, asked_formula, query_formula
 from .index import SparseIndex, warn_of_queries
 from .terms import TERMS, StoredTerms, SubExpressions, TermsBuilder, take_terms
 
@@ -166,14 +159,7 @@ class PatternSnapshot(ExpressionSnapshot[SubExpressions]):
 
 
 def read_pattern(latex: str) -> Terms | None:
-    r"""Read a query as a pattern.
-
-    Args:
-        latex: LaTeX, where ``?a`` and ``\qvar{a}`` are wildcards.
-
-    Returns:
-        Its terms, or ``None`` if it has no operator tree, or is only a wildcard.
-    """
+    """Read a query, in which ``?a`` is a wildcard; ``None`` if it has no operator tree, or is only a wildcard."""
     tree = trees_of_posts(with_wildcards(latex), "").opt if latex else None
     pattern = None if tree is None else read_terms(tree)
     return None if pattern is None or is_wildcard(pattern.labels[pattern.root]) else pattern
@@ -184,7 +170,7 @@ def find_matches(pattern: Terms, terms: StoredTerms, most: int = MOST_STEPS) -> 
 
     Terms with the same letters come first, then whole formulas and statements, then small terms.
     """
-    index, matches = terms.of, list[Matched]()
+    index, matches = terms.stored, list[Matched]()
     candidates = index.candidates(pattern)
     same = np.isin(candidates, index.candidates(pattern, renamed=False))
     order = np.lexsort((index.weights[candidates], -index.best_places[candidates].astype(np.int64), ~same))
@@ -278,7 +264,14 @@ class PatternRetriever(FormulaRetriever):
             list(islice(self.find(pattern, similar.get(str(qid), NONE_SIMILAR)), self.num_results))
             for qid, pattern in asked
         ]
-        return _frame(queries, rankings, snapshot.terms)
+        rows = [row for formulas in rankings for row in formulas]
+        written = {id(row.match): described(snapshot.terms, row.match) for row in rows}
+        places = [(range(len(formulas)), np.array([row.score for row in formulas])) for formulas in rankings]
+        texts = {name: [getattr(row, name) for row in rows] for name in ("docno", "post_id", "visual_id")}
+        columns = {name: lambda _, values=values: values for name, values in texts.items()}
+        ranking = ranking_frame(queries, places, **columns)
+        matched, substitutions = ([written[id(row.match)][part] for row in rows] for part in range(2))
+        return with_objects(ranking, tier=[row.tier.words for row in rows], matched=matched, substitution=substitutions)
 
     def find(self, pattern: Terms | None, similar: SimilarFormulas) -> Iterator[MatchedFormula]:
         """Yield the formulas for one query, the best first, given what another search has found.
@@ -379,7 +372,12 @@ def _score(snapshot: PatternSnapshot, pattern: Terms | None, similar: SimilarFor
         scores[best] = reached[order] + _BELOW_ONE * fraction[order]
     rows = snapshot.look_up(similar.docnos)
     numbers = np.where(rows < 0, -1, np.searchsorted(snapshot.live, rows))
-    return PatternScores(scores, which, tiers, cover, matches, similar, numbers, _shares(similar.scores))
+    if similar.scores.min(initial=np.inf) > 0:
+        similarity = np.asarray(similar.scores / similar.scores.max(initial=0.0))
+    else:  # where some are not positive, 1 / (rank + 1)
+        ranks = np.argsort(np.argsort(-similar.scores, kind="stable"), kind="stable")
+        similarity = np.asarray(1.0 / (1.0 + ranks), dtype=np.float64)
+    return PatternScores(scores, which, tiers, cover, matches, similar, numbers, similarity)
 
 
 def _best(snapshot: PatternSnapshot, scored: PatternScores, count: int) -> list[MatchedFormula]:
@@ -435,24 +433,6 @@ def _name(label: str) -> str:
         return label
     single = Terms()
     return write_term(single, single.add(label))
-
-
-def _shares(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Divide scores by the best one; where some are not positive, take 1 / (rank + 1)."""
-    if scores.min(initial=np.inf) > 0:
-        return np.asarray(scores / scores.max(initial=0.0))
-    ranks = np.argsort(np.argsort(-scores, kind="stable"), kind="stable")
-    return np.asarray(1.0 / (1.0 + ranks), dtype=np.float64)
-
-
-def _frame(queries: pd.DataFrame, rankings: list[list[MatchedFormula]], terms: StoredTerms) -> pd.DataFrame:
-    rows = [row for formulas in rankings for row in formulas]
-    written = {id(row.match): described(terms, row.match) for row in rows}
-    places = [(range(len(formulas)), np.array([row.score for row in formulas])) for formulas in rankings]
-    texts = {name: [getattr(row, name) for row in rows] for name in ("docno", "post_id", "visual_id")}
-    made = ranking_frame(queries, places, **{name: lambda _, values=values: values for name, values in texts.items()})
-    matched, substitutions = ([written[id(row.match)][part] for row in rows] for part in range(2))
-    return with_objects(made, tier=[row.tier.words for row in rows], matched=matched, substitution=substitutions)
 
 
 class PatternIndex(ExpressionIndex[PatternSnapshot], SparseIndex):

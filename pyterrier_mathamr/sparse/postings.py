@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from pyterrier_mathamr.store import Appended, Array, DamagedError, Field, Rows, StoredPart, scratch_array
 
-from .texts import TermPlace, TermVocabulary, Texts, TextsBuilder, ends_of, read_terms, text_fields, united
+from .texts import TermVocabulary, Texts, TextsBuilder, ends_of, read_terms, text_fields, united
 from .tokens import PAIR, STRUCTURE
 
 _ARRAYS = ("offsets", "documents", "counts", "lengths")
@@ -123,21 +123,21 @@ class Postings:
         end = 0
         for terms, places in united([piece.names for piece in pieces]):
             greatest = np.zeros(len(terms), dtype=np.int64)  # postings, including documents that are left out
-            for piece, (start, of) in zip(pieces, places, strict=True):
-                greatest[of] += np.diff(piece.offsets[start : start + len(of) + 1])
+            for piece, (start, in_block) in zip(pieces, places, strict=True):
+                greatest[in_block] += np.diff(piece.offsets[start : start + len(in_block) + 1])
             ends, last = ends_of(greatest), 0
             while last < len(terms):  # runs of about BLOCK postings
                 first, last = last, max(last + 1, int(np.searchsorted(ends, ends[last] + BLOCK, side="right")) - 1)
-                found, of_found = _block(pieces, places, numbers, first, last, size)
-                sizes = np.diff(np.searchsorted(found, size * np.arange(1, last - first + 1)), prepend=0)
+                keys, of_keys = _block(pieces, places, numbers, first, last, size)
+                sizes = np.diff(np.searchsorted(keys, size * np.arange(1, last - first + 1)), prepend=0)
                 occurs = np.flatnonzero(sizes)
                 kept = [terms[first + term] for term in occurs.tolist()]
                 data = np.frombuffer(b"".join(kept), dtype=np.uint8)
                 names.add(Texts(data, ends_of(np.fromiter(map(len, kept), np.int64, len(kept)))))
                 offsets.append(end + np.cumsum(sizes[occurs]))
-                end += len(found)
-                documents.append(found % max(1, size))
-                counts.append(of_found)
+                end += len(keys)
+                documents.append(keys % max(1, size))
+                counts.append(of_keys)
         return cls(names.texts(), offsets.array(), documents.array(), counts.array(), lengths)
 
     def arrays(self, prefix: str = "") -> dict[str, Array]:
@@ -186,19 +186,24 @@ class PostingsBuilder:
 
 
 def _block(
-    pieces: Sequence[Postings], places: Sequence[TermPlace], numbers: Sequence[Rows], first: int, last: int, size: int
+    pieces: Sequence[Postings],
+    places: Sequence[tuple[int, Rows]],
+    numbers: Sequence[Rows],
+    first: int,
+    last: int,
+    size: int,
 ) -> tuple[Rows, npt.NDArray[np.int32]]:
     """Take the postings of neighboring terms from all pieces: term · size + document, ascending, and the counts."""
-    found, of_found = [], []
-    for piece, (base, of), number in zip(pieces, places, numbers, strict=True):
-        start, stop = np.searchsorted(of, (first, last)).tolist()
+    keys, counts_of_keys = [], []
+    for piece, (base, in_block), number in zip(pieces, places, numbers, strict=True):
+        start, stop = np.searchsorted(in_block, (first, last)).tolist()
         offsets = piece.offsets[base + start : base + stop + 1]
         here = slice(offsets[0], offsets[-1])
         documents = number[piece.documents[here]]
-        place = np.repeat(of[start:stop] - first, np.diff(offsets)) * size + documents
-        found.append(place[documents >= 0])
-        of_found.append(piece.counts[here][documents >= 0])
-    together, counts = np.concatenate(found), np.concatenate(of_found)
+        key = np.repeat(in_block[start:stop] - first, np.diff(offsets)) * size + documents
+        keys.append(key[documents >= 0])
+        counts_of_keys.append(piece.counts[here][documents >= 0])
+    together, counts = np.concatenate(keys), np.concatenate(counts_of_keys)
     if bool(np.all(together[:-1] <= together[1:])):  # of one term that most documents have: it is not cut
         return together, counts
     order = np.argsort(together, kind="stable")  # fast on runs that are sorted already

@@ -30,15 +30,14 @@ from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree
 from pyterrier_mathamr.formula.tree import LONGEST_PAIR, SPELLED_PATH
 from pyterrier_mathamr.store import Mode
 
+from .expression_parts import BothTrees, expression_kind
 from .expressions import (
-    BothTrees,
     ExpressionIndex,
     ExpressionIndexer,
     ExpressionSnapshot,
     FormulaRetriever,
     Packing,
     ScoreTerm,
-    expression_kind,
 )
 from .index import SparseIndex, read_options
 from .postings import Postings, PostingsBuilder, postings_fields

@@ -21,6 +21,7 @@ array operations over the terms with one label.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -35,12 +36,16 @@ from pyterrier_mathamr.formula.located import line_trees
 from pyterrier_mathamr.formula.matching import ASSOCIATIVE, Extent, Terms, is_wildcard, parts, read_terms
 from pyterrier_mathamr.store import Array, DamagedError, Field, Rows, StoredPart, ranges
 
-from .expressions import expression_kind
+from .expression_parts import expression_kind
 from .texts import ends_of, read_names, renumbered, text_arrays, text_fields
 
-_TERM_BYTES, _POSTING_BYTES = 500, 20  # of memory while they are collected
 _REMEMBERED = 1 << 16
-_ODD, _SIZE = 0x9E3779B97F4A7C15, 1 << 64  # of a polynomial over operands
+_ODD = 0x9E3779B97F4A7C15  # of a polynomial over operands
+_COLUMNS = {
+    **{"labels": "i", "args": "i", "weights": "i", "within": "i", "symbols": "i", "places": "B"},
+    **{"shapes": "Q", "exact": "Q", "terms": "q", "counts": "q"},
+}
+"""What is collected in memory: the type codes of arrays, most of which are named as in the payload."""
 
 
 class Taken(NamedTuple):
@@ -67,64 +72,39 @@ def take_terms(pair: FormulaPair) -> Taken | None:
 
 
 class TermsBuilder:
-    """Collects the terms of expressions, one after another."""
+    """Collects the terms of expressions end to end; those that are equal become one in the payload."""
 
     def __init__(self) -> None:
-        self._numbers: dict[tuple[int, int], int] = {}
         self._names: dict[str, int] = {}
-        self._labels, self._args = list[int](), list[list[int]]()
-        self._weights, self._exact = list[int](), list[int]()
-        self._terms, self._within, self._places = list[int](), list[int](), list[int]()
-        self._symbols = list[int]()
+        self._columns = {name: array(code) for name, code in _COLUMNS.items()}
 
     @property
     def nbytes(self) -> int:
-        return _TERM_BYTES * len(self._labels) + _POSTING_BYTES * len(self._terms)
+        return 4 * sum(len(column) * column.itemsize for column in self._columns.values())  # uniting needs copies
 
     def add(self, taken: Taken | None) -> None:
-        number = len(self._symbols)
-        self._symbols.append(0 if taken is None else taken.symbols)
+        columns = self._columns
+        number, first = len(columns["symbols"]), len(columns["labels"])
+        columns["symbols"].append(0 if taken is None else taken.symbols)
         if taken is None:
             return
-        made = list[int]()
-        for place, label, args, shape, key, size in zip(
-            taken.places, taken.labels, taken.args, taken.shapes, taken.keys, taken.sizes, strict=True
-        ):
-            term = self._numbers.setdefault((shape, key), len(self._labels))
-            made.append(term)
-            if term == len(self._labels):
-                self._labels.append(self._names.setdefault(label, len(self._names)))
-                self._args.append([made[arg] for arg in args])
-                self._weights.append(size)
-                self._exact.append(key)
-            elif label[:2] == "U!" and (own := [made[arg] for arg in args]) != self._args[term]:
-                self._args[term] = min(own, self._args[term], key=self._order)
-            if place >= 0:
-                self._terms.append(term)
-                self._within.append(number)
-                self._places.append(place)
-
-    def _order(self, args: Sequence[int]) -> int:
-        """Return what :func:`_orders` does for one term."""
-        return sum(self._exact[arg] * pow(_ODD, place, _SIZE) for place, arg in enumerate(args)) % _SIZE
+        columns["labels"].extend([self._names.setdefault(label, len(self._names)) for label in taken.labels])
+        columns["shapes"].extend(taken.shapes)
+        columns["exact"].extend(taken.keys)
+        columns["weights"].extend(taken.sizes)
+        columns["counts"].extend(map(len, taken.args))
+        columns["args"].extend([first + arg for args in taken.args for arg in args])
+        posted = [(first + term, place) for term, place in enumerate(taken.places) if place >= 0]
+        columns["terms"].extend([term for term, _ in posted])
+        columns["places"].extend([place for _, place in posted])
+        columns["within"].extend([number] * len(posted))
 
     def payload(self) -> SubExpressions:
-        hashes = np.array(list(self._numbers), dtype=np.uint64).reshape(-1, 2)
-        raw = SubExpressions(
-            shapes=hashes[:, 0],
-            exact=hashes[:, 1],
-            labels=np.array(self._labels, dtype=np.int32),
-            operands=ends_of([len(args) for args in self._args]),
-            args=np.array([arg for args in self._args for arg in args], dtype=np.int32),
-            weights=np.array(self._weights, dtype=np.int32),
-            owners=np.zeros(0, dtype=np.int64),
-            within=np.array(self._within, dtype=np.int32),
-            places=np.array(self._places, dtype=np.uint8),
-            symbols=np.array(self._symbols, dtype=np.int32),
-            label_names=list(self._names),
-        )
-        numbers = np.arange(len(self._symbols), dtype=np.int64)
-        return _united(SubExpressions, [raw], [np.array(self._terms, dtype=np.int64)], [numbers], len(numbers))
+        columns: dict[str, Any] = {name: np.array(column) for name, column in self._columns.items()}
+        terms, counts = columns.pop("terms"), columns.pop("counts")
+        raw = SubExpressions(**columns, operands=ends_of(counts), owners=ends_of([]), label_names=list(self._names))
+        numbers = np.arange(len(raw.symbols), dtype=np.int64)
+        return _united(SubExpressions, [raw], [terms], [numbers], len(numbers))
 
 
 _FIELDS = (
@@ -267,9 +247,9 @@ S = TypeVar("S", bound=SubExpressions)
 class StoredTerms:
     """The terms of an index as :func:`~pyterrier_mathamr.formula.matching.unify` reads them, which remembers them."""
 
-    def __init__(self, of: SubExpressions) -> None:
-        self.of = of
-        self._label, self._operands = lru_cache(_REMEMBERED)(of.label), lru_cache(_REMEMBERED)(of.operands_of)
+    def __init__(self, stored: SubExpressions) -> None:
+        self.stored = stored
+        self._label, self._operands = lru_cache(_REMEMBERED)(stored.label), lru_cache(_REMEMBERED)(stored.operands_of)
 
     def label(self, term: int) -> str:
         return self._label(term)
@@ -278,7 +258,7 @@ class StoredTerms:
         return self._operands(term)
 
     def identity(self, term: int) -> tuple[int, int]:
-        return int(self.of.shapes[term]), int(self.of.exact[term])
+        return int(self.stored.shapes[term]), int(self.stored.exact[term])
 
 
 def _united(
@@ -286,7 +266,7 @@ def _united(
 ) -> S:
     """Combine collections whose postings have these terms; -1 among ``numbers`` leaves an expression out."""
     kept = [number[piece.within] >= 0 for piece, number in zip(pieces, numbers, strict=True)]
-    used = [_closed(piece, of[keep]) for piece, of, keep in zip(pieces, terms, kept, strict=True)]
+    used = [_closed(piece, posted[keep]) for piece, posted, keep in zip(pieces, terms, kept, strict=True)]
 
     def of_used(arrays: Iterable[Array], dtype: Any) -> Any:
         """Put the values of the used terms end to end."""
@@ -306,13 +286,13 @@ def _united(
     )
     counts, args, of_terms, within, places, base = [], [], [], [], [], 0
     symbols = np.zeros(size, dtype=np.int32)
-    for piece, some, of, number, keep in zip(pieces, used, terms, numbers, kept, strict=True):
+    for piece, some, posted, number, keep in zip(pieces, used, terms, numbers, kept, strict=True):
         new_term = np.full(len(piece.shapes), -1, dtype=np.int64)
         new_term[some] = new[base : base + len(some)]
         base += len(some)
         counts.append(piece.operands[some + 1] - piece.operands[some])
         args.append(new_term[piece.args[ranges(piece.operands[some], counts[-1])]])
-        of_terms.append(new_term[of[keep]])
+        of_terms.append(new_term[posted[keep]])
         within.append(number[piece.within[keep]])
         places.append(piece.places[keep])
         symbols[number[number >= 0]] = piece.symbols[number >= 0]

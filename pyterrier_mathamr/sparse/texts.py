@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import chain, islice, pairwise
 from operator import lt
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -106,7 +106,7 @@ class Texts(Sequence[str]):
     def all_encoded(self, start: int, stop: int) -> list[bytes]:
         offsets = self.offsets[start : stop + 1].tolist()
         data, first = bytes(self.data[offsets[0] : offsets[-1]]), offsets[0]
-        return [data[here - first : there - first] for here, there in pairwise(offsets)]
+        return [data[begin - first : end - first] for begin, end in pairwise(offsets)]
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -173,11 +173,7 @@ def _cut(data: Array, offsets: Rows) -> list[str]:
 
 
 class TermVocabulary(Mapping[str, int]):
-    """Terms and their numbers; the most recently used ones are cached.
-
-    Args:
-        terms: ascending.
-    """
+    """Ascending terms and their numbers; the most recently used ones are cached."""
 
     def __init__(self, terms: Texts) -> None:
         self._terms = terms
@@ -267,64 +263,43 @@ def renumbered(
     return union, np.concatenate(new_numbers)
 
 
-class TermPlace(NamedTuple):
-    """Where a run of terms of a vocabulary is in a block of the united one."""
+def united(vocabularies: Sequence[Texts]) -> Iterator[tuple[list[bytes], list[tuple[int, Rows]]]]:
+    """Unite vocabularies, a block of neighboring terms at a time.
 
-    first: int  # the number of the first of them in their vocabulary
-    numbers: Rows  # ascending; the number of each in the block
-
-
-def united(vocabularies: Sequence[Texts]) -> Iterator[tuple[list[bytes], list[TermPlace]]]:
-    """Unite vocabularies, a block of neighboring terms at a time."""
+    Of each vocabulary, a block has the number of its first term there, and the number of each in the block, ascending.
+    """
     begins, step = [0] * len(vocabularies), max(1, AT_ONCE // max(1, len(vocabularies)))
     while True:
-        stops = [min(begin + step, len(of)) for begin, of in zip(begins, vocabularies, strict=True)]
-        lasts = [
-            of.encoded(stop - 1) for begin, stop, of in zip(begins, stops, vocabularies, strict=True) if begin < stop
-        ]
+        stops = [min(begin + step, len(terms)) for begin, terms in zip(begins, vocabularies, strict=True)]
+        runs = zip(begins, stops, vocabularies, strict=True)
+        lasts = [terms.encoded(stop - 1) for begin, stop, terms in runs if begin < stop]
         if not lasts:
             return
         last = min(lasts)  # no vocabulary has a term up to this one beyond its step
-        ends = [
-            bisect_right(range(stop), last, begin, key=of.encoded)
-            for begin, stop, of in zip(begins, stops, vocabularies, strict=True)
-        ]
-        here = [of.all_encoded(begin, end) for begin, end, of in zip(begins, ends, vocabularies, strict=True)]
-        terms = list(dict.fromkeys(sorted(chain.from_iterable(here))))
-        number = dict(zip(terms, range(len(terms)), strict=True)).__getitem__
-        yield (
-            terms,
-            [
-                TermPlace(begin, np.fromiter(map(number, some), np.int64, len(some)))
-                for begin, some in zip(begins, here, strict=True)
-            ],
-        )
+        runs = zip(begins, stops, vocabularies, strict=True)
+        ends = [bisect_right(range(stop), last, begin, key=terms.encoded) for begin, stop, terms in runs]
+        runs = zip(begins, ends, vocabularies, strict=True)
+        of_vocabularies = [terms.all_encoded(begin, end) for begin, end, terms in runs]
+        block = list(dict.fromkeys(sorted(chain.from_iterable(of_vocabularies))))
+        number = dict(zip(block, range(len(block)), strict=True)).__getitem__
+        numbers = [np.fromiter(map(number, some), np.int64, len(some)) for some in of_vocabularies]
+        yield block, list(zip(begins, numbers, strict=True))
         begins = ends
 
 
 def nearest_terms(terms: Texts, word: str, most: int, ending: int = 0) -> Rows:
-    """Find terms that are spelled nearly as a word, and begin with nearly the same two characters.
+    """Find terms with at most some edits to a word of two or more characters, beginning with nearly the same two.
 
-    An edit inserts, removes or changes a character, or swaps two neighbors. A stem has lost its ending, which a
-    misspelled word still has: ``stabiliser`` begins with the stem of ``stabilizer``.
-
-    Args:
-        terms: some terms, in any order.
-        word: at least two characters.
-        most: the most edits.
-        ending: how many characters at the end of the word a term may lack besides.
-
-    Returns:
-        Their places, int64: by edits, then by the length of the missing ending, then in order.
+    An edit inserts, removes or changes a character, or swaps two neighbors. A stem has lost its ``ending``, so many
+    characters, which a misspelled word still has: ``stabiliser`` begins with the stem of ``stabilizer``. The places are
+    int64: by edits, then by the length of the missing ending, then in order.
     """
-    found, costs = list[Rows](), list[Array]()
+    near, costs = [np.zeros(0, np.int64)], [np.zeros(0, np.uint8)]
     for start in range(0, len(terms), AT_ONCE):
-        some = terms.between(start, min(start + AT_ONCE, len(terms)))
-        places, of_places = _nearest(some, word, most, ending)
-        found.append(start + places)
+        places, of_places = _nearest(terms.between(start, min(start + AT_ONCE, len(terms))), word, most, ending)
+        near.append(start + places)
         costs.append(of_places)
-    order = np.argsort(np.concatenate([np.zeros(0, np.uint8), *costs]), kind="stable")
-    return np.concatenate([np.zeros(0, np.int64), *found])[order]
+    return np.concatenate(near)[np.argsort(np.concatenate(costs), kind="stable")]
 
 
 _EDIT = 16  # what an edit costs; a missing character of the ending costs 1

@@ -32,6 +32,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pyterrier_mathamr._common.errors import ConfigError, require
+from pyterrier_mathamr.formula import definitions, one_text, trees_of_posts
+from pyterrier_mathamr.formula.located import line_trees
+from pyterrier_mathamr.formula.matching import read_terms, structures
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, latex_of_unicode
 
 SYMBOL_NAMES: dict[str, str] = {  # symbols without letters
@@ -184,14 +187,7 @@ _STANDARD = TokenOptions()
 
 
 def post_tokens(post: MathPost, options: TokenOptions = _STANDARD) -> list[str]:
-    """Cut a post into tokens, formulas in their place.
-
-    Args:
-        post: text with placeholders, and its formulas.
-        options: which tokens.
-
-    Returns:
-        The tokens in order of the post, repeated as often as they occur; none has white space in it.
+    """Cut a post into tokens in its order, repeated as often as they occur; none has white space in it.
 
     Raises:
         MissingExtraError: ``stem`` needs PyStemmer, which is not installed.
@@ -211,8 +207,6 @@ def tokens_of_formulas(post: MathPost, options: TokenOptions = _STANDARD, most: 
     formulas = post.formulas[:most]
     of_formulas = [formula_tokens(formula.latex, options) if options.formulas else [] for formula in formulas]
     if options.structures and of_formulas:
-        from pyterrier_mathamr.formula import definitions, one_text  # loads parsers that other tokens do not need
-
         macros = definitions(formula.latex for formula in post.formulas)
         with one_text():
             for tokens, formula in zip(of_formulas, formulas, strict=True):
@@ -297,16 +291,7 @@ STRUCTURE = "#"
 
 @lru_cache(maxsize=8192)
 def structure_tokens(latex: str, macros: str = "") -> tuple[str, ...]:
-    """Name the structures of a formula's sub-expressions, each once; none for a formula without an operator tree.
-
-    Args:
-        latex: LaTeX without dollars; all of its lines are read.
-        macros: commands of the same post.
-    """
-    from pyterrier_mathamr.formula import trees_of_posts
-    from pyterrier_mathamr.formula.located import line_trees
-    from pyterrier_mathamr.formula.matching import read_terms, structures
-
+    """Name the structures of a formula's sub-expressions, each once; none for a formula without an operator tree."""
     tree = trees_of_posts(latex, macros).opt
     if tree is None:
         return ()

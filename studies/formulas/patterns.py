@@ -217,7 +217,7 @@ def make_queries(
 
 def holder(index: PatternIndex) -> Callable[[str], bool]:
     """Return a predicate: whether a formula, or a line of one, equals another up to the order of operands."""
-    of = index.snapshot().terms.of
+    of = index.snapshot().terms.stored
 
     def holds(latex: str) -> bool:
         pattern = read_pattern(latex)
@@ -304,7 +304,7 @@ def run_patterns(path: str | Path, workdir: str | Path, *, count: int = QUERIES,
                     )
     milliseconds = 1000 * pd.concat(seconds)
     of, size = index.snapshot(), sum(file.stat().st_size for file in index.path.rglob("*") if file.is_file())
-    payload = of.terms.of
+    payload = of.terms.stored
     each = size / len(of)
     table = {
         "formulas": len(of),

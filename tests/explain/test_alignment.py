@@ -26,7 +26,7 @@ def test_each_node_of_the_query_is_aligned_with_the_most_similar_one() -> None:
     assert (found.score, found.docno) == (pytest.approx(2.96), "154")
 
 
-def test_weights_and_the_product_of_the_documents_count() -> None:
+def test_weights_and_the_product_of_the_documents_count_which_may_be_one_part() -> None:
     weighted = {"query_weights": [0.5, 2.0, 1.0], "query_document_weight": -0.5}
     found = explain_maxsim(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS, **weighted)
     parts = found.parts.sort_values(["query_row", "document_row"])
@@ -34,11 +34,6 @@ def test_weights_and_the_product_of_the_documents_count() -> None:
     assert parts.document_row.tolist() == [1, 0, 2, 3]
     assert parts.similarity.tolist() == pytest.approx([1.0, 1.0, 0.96, -0.6])
     assert parts.contribution.tolist() == pytest.approx([0.5, 2.0, 0.96, 0.3])
-    with pytest.raises(ExplainError, match="weights"):
-        explain_maxsim(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS, query_weights=[1.0])
-
-
-def test_document_vectors_that_are_nearest_to_each_other_are_one_part() -> None:
     found = explain_maxsim(QUERY, QUERY_EMBS, QUERY, QUERY_EMBS, query_document_weight=0.5)
     assert found.parts["weight"].tolist() == [1.5, 1.0, 1.0]
     assert found.score == pytest.approx(3.5)
@@ -51,11 +46,8 @@ def test_nodes_are_named_by_placeholder_and_number_or_by_text_and_latex() -> Non
     assert virtual_nodes(QUERY, 3, post).label.tolist() == ["x^2", "Find FORMULA_0.", "A.301"]
 
 
-def test_a_query_without_vectors_has_no_parts() -> None:
+def test_a_query_without_vectors_has_no_parts_and_a_model_without_formulas_has_sentences_first() -> None:
     assert explain_maxsim(QUERY, np.zeros((0, 2), dtype=np.float32), DOCUMENT, DOC_EMBS).score == 0.0
-
-
-def test_a_model_without_vectors_of_formulas_has_sentences_first() -> None:
     parts = explain_maxsim(QUERY, QUERY_EMBS[1:], DOCUMENT, DOC_EMBS, query_formula_ids=[]).parts
     assert set(parts["part"]) == {"sentence", "document"}
 
@@ -64,5 +56,7 @@ def test_vectors_of_another_graph_are_refused() -> None:
     with pytest.raises(ExplainError, match="2 vectors for 1 formulas, 2 sentences") as caught:
         explain_maxsim(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS[:2])
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    with pytest.raises(ExplainError, match="weights"):
+        explain_maxsim(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS, query_weights=[1.0])
     with pytest.raises(ExplainError, match="do not fit"):
         explain_maxsim(QUERY, QUERY_EMBS, DOCUMENT, np.zeros((4, 3), dtype=np.float32))

@@ -24,14 +24,11 @@ def test_a_frame_has_only_the_columns_of_its_query_and_of_the_document() -> None
     assert read_asked(RANKING, "d", "it").row == {"qid": "1", "query": "x", "docno": "d"}
 
 
-def test_the_row_of_another_document_does_not_describe_the_document() -> None:
+def test_the_row_of_another_document_describes_the_query_only() -> None:
     row = RANKING.iloc[2]
     assert read_asked(row, None, "it").texts() == {"text": "of c"}
     assert read_asked(row, "a", "it").texts() == {}
     assert read_asked(row.to_dict(), "a", "it").docno == "a"
-
-
-def test_the_query_by_itself_is_a_frame_for_a_pipeline() -> None:
     assert list(read_asked(RANKING, "c", "it").query_frame().columns) == ["qid", "query"]
 
 

@@ -78,11 +78,8 @@ def test_a_notebook_shows_both_texts_each_match_in_one_color(explanation: Explan
     assert all(len(found) == 1 for found in colors.values())
     assert "<b>query</b><span" in query  # the whole text has a number, too
     assert "<b>d&lt;1&gt;</b><span" in document
-
-
-def test_a_negative_part_is_the_outline_of_a_bar(explanation: Explanation) -> None:
-    bars = re.findall(r"background:([^;]+);border:1px solid", explanation._repr_html_())
-    assert [ground == "none" for ground in bars] == [False, False, False, True]
+    bars = re.findall(r"background:([^;]+);border:1px solid", html)
+    assert [ground == "none" for ground in bars] == [False, False, False, True]  # a negative part is an outline
 
 
 def test_html_holds_no_tag_of_a_text_no_script_and_nothing_from_elsewhere(explanation: Explanation) -> None:

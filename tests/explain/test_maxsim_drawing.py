@@ -10,7 +10,7 @@ import pytest
 from pyterrier_mathamr._common.drawing import mixed, palette
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.explain import ExplainError, Picture, draw_maxsim, explain_maxsim, similarities
-from pyterrier_mathamr.explain.maxsim import rounded
+from pyterrier_mathamr.explain.drawings import rounded
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.model import MathAMR
 
@@ -50,6 +50,11 @@ def test_the_numbers_of_the_last_row_are_the_weighted_terms_and_add_up_to_the_sc
     assert terms == pytest.approx([0.5, 2.0, 0.96, 0.25 * -0.6])
     assert score == pytest.approx(sum(terms)) == pytest.approx(3.31)
     assert words(picture)[0] == "A.301 and 154: score 3.310"
+    short = draw_maxsim(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS, **WEIGHTS, parts=2)  # further parts are one column
+    terms, score = last_row(short)
+    assert terms == pytest.approx([2.0, 0.96, 0.5, 0.25 * -0.6])
+    assert score == pytest.approx(3.31)
+    assert "others" in words(short)
 
 
 def test_each_cell_shows_weight_times_cosine_and_the_best_of_a_column_is_framed() -> None:
@@ -101,14 +106,6 @@ def test_no_number_of_the_table_leaves_its_cell_and_no_cell_the_picture() -> Non
         assert all(x + width <= a or a + c <= x or y + height <= b or b + d <= y for a, b, c, d in boxes[:i])
 
 
-def test_a_long_query_has_its_further_parts_in_one_column_and_the_sum_stays() -> None:
-    picture = draw_maxsim(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS, **WEIGHTS, parts=2)
-    terms, score = last_row(picture)
-    assert terms == pytest.approx([2.0, 0.96, 0.5, 0.25 * -0.6])
-    assert score == pytest.approx(3.31)
-    assert "others" in words(picture)
-
-
 def test_a_real_score_is_the_sum_of_what_is_shown() -> None:
     frame = pd.DataFrame({"docno": ["1", "2"], "text": ["Why is $x^2 \\geq 0$? I tried $x=1$.", "A square $a^2$."]})
     graphs = GraphBuilder()(frame).graph.tolist()
@@ -134,13 +131,10 @@ def test_rounded_numbers_add_up_to_the_rounded_sum() -> None:
     assert np.abs(np.array(rounded(numbers, 3)) - numbers).max() <= 0.001
 
 
-def test_the_table_of_cosines_has_a_row_for_each_part_of_the_query() -> None:
+def test_the_table_of_cosines_has_a_row_for_each_part_of_the_query_and_other_vectors_are_refused() -> None:
     table = similarities(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS)
     assert table.to_numpy() == pytest.approx(QUERY_EMBS @ DOC_EMBS.T)
     assert table.index.get_level_values("kind").tolist() == ["formula", "sentence", "document"]
-
-
-def test_vectors_and_weights_of_other_graphs_are_refused() -> None:
     with pytest.raises(ExplainError, match="do not fit"):
         similarities(QUERY, QUERY_EMBS, DOCUMENT, np.zeros((4, 3), dtype=np.float32))
     with pytest.raises(ExplainError, match="weights of shape"):

@@ -1,10 +1,13 @@
+"""Trees by themselves: symbol pairs worked by hand, identity, and how they are shown."""
+
 import pickle
 import xml.etree.ElementTree as ET
 
 import pytest
 
-from pyterrier_mathamr.formula import FormulaTree
-from pyterrier_mathamr.formula.display.trees import readable
+from pyterrier_mathamr.explain import draw_formula
+from pyterrier_mathamr.formula import FormulaError, FormulaTree
+from pyterrier_mathamr.formula.tree import readable
 
 # x^2+1: x carries 2 above; then +, then 1
 SLT = FormulaTree(("V!x", "N!2", "+", "N!1"), ((0, 1, "a"), (0, 2, "n"), (2, 3, "n")), kind="slt")
@@ -13,46 +16,40 @@ OPT = FormulaTree(
 )
 
 
-def test_window_1_pairs_are_the_edges_each_before_the_pairs_below_it():
+def row_of(symbols):
+    return FormulaTree(tuple(symbols), tuple((i, i + 1, "n") for i in range(len(symbols) - 1)), kind="slt")
+
+
+def test_pairs_of_window_1_are_the_edges_each_before_the_pairs_below_it():
     assert SLT.tuples(1) == (("V!x", "N!2", "a", "-"), ("V!x", "+", "n", "-"), ("+", "N!1", "n", "n"))
     assert OPT.tuples(1) == (
-        ("U!plus", "O!SUP", "0", "-"),
-        ("O!SUP", "V!𝑥", "0", "0"),
-        ("O!SUP", "N!2", "1", "0"),
+        ("U!plus", "O!SUP", "0", "-"), ("O!SUP", "V!𝑥", "0", "0"), ("O!SUP", "N!2", "1", "0"),
         ("U!plus", "N!1", "0", "-"),
-    )
+    )  # fmt: skip
 
 
-def test_window_2_reaches_grandchildren_last_child_first():
+def test_pairs_of_window_2_reach_grandchildren_last_child_first():
     assert SLT.tuples(2)[1:3] == (("V!x", "+", "n", "-"), ("V!x", "N!1", "nn", "-"))
     assert OPT.tuples(2)[:3] == (
-        ("U!plus", "O!SUP", "0", "-"),
-        ("U!plus", "N!2", "01", "-"),
-        ("U!plus", "V!𝑥", "00", "-"),
-    )
+        ("U!plus", "O!SUP", "0", "-"), ("U!plus", "N!2", "01", "-"), ("U!plus", "V!𝑥", "00", "-")
+    )  # fmt: skip
 
 
 def test_end_of_baseline_pairs_close_rows_and_leaves():
-    assert [pair for pair in SLT.tuples(1, eob=True) if pair[1] == "0!"] == [
-        ("N!2", "0!", "n", "a"),
-        ("N!1", "0!", "n", "nn"),
-    ]
+    ends = [pair for pair in SLT.tuples(1, eob=True) if pair[1] == "0!"]
+    assert ends == [("N!2", "0!", "n", "a"), ("N!1", "0!", "n", "nn")]
     assert [pair[0] for pair in OPT.tuples(1, eob=True) if pair[1] == "0!"] == ["V!𝑥", "N!2", "N!1"]
 
 
-def test_places_and_paths_of_more_than_five_edges_are_run_length_encoded():
-    row = FormulaTree(tuple("abcdefgh"), tuple((i, i + 1, "n") for i in range(7)), kind="slt")
+def test_long_paths_are_run_length_encoded_and_long_pairs_dropped():
+    row = row_of("abcdefgh")
     assert row.tuples(1)[5:] == (("f", "g", "n", "nnnnn"), ("g", "h", "n", "6n"))
     assert ("a", "h", "7n", "-") in row.tuples(0)
-
-
-def test_a_pair_of_more_than_200_characters_is_dropped():
-    def pair(length):
-        return FormulaTree(("V!" + "x" * (length - 2), "N!1"), ((0, 1, "n"),), kind="slt").tuples(1)
-
     # label + tab + N!1 + tab + n + tab + -
-    assert len(pair(192)) == 1
-    assert pair(193) == ()
+    assert [len(row_of(["V!" + "x" * (length - 2), "N!1"]).tuples(1)) for length in (192, 193)] == [1, 0]
+    deep = row_of(["V!x"] * 3_000)
+    assert deep.tuples(1)[-1] == ("V!x", "V!x", "n", "2998n")
+    assert len(str(deep).splitlines()) == 3_000
 
 
 def test_unified_keeps_types_and_untyped_operators():
@@ -70,12 +67,16 @@ def test_digest_is_the_same_for_the_same_tree_and_differs_by_label_edge_or_shape
     assert len({SLT.digest(), *(tree.digest() for tree in others)}) == 4
 
 
-def test_a_tree_prints_one_node_a_line_with_its_edge():
+def test_repr_rebuilds_source_is_not_compared_and_the_kind_is_inferred():
+    tree = FormulaTree(("V!x",), (), source="x", kind="slt")
+    assert eval(repr(tree)) == tree == FormulaTree(("V!x",), ()) == pickle.loads(pickle.dumps(tree))
+    assert hash(tree) == hash(FormulaTree(("V!x",), ()))
+    assert [FormulaTree(tree.nodes, tree.edges).is_slt for tree in (SLT, OPT)] == [True, False]
+
+
+def test_a_tree_prints_one_node_a_line_and_is_drawn_with_every_label_escaped():
     assert str(SLT) == "V!x\n  a N!2\n  n +\n    n N!1"
-
-
-def test_the_drawing_names_every_label_escaped():
-    picture = FormulaTree(("<", "N!1", "&comma;"), ((0, 1, "n"), (1, 2, "n")))._repr_html_()
+    picture = row_of(["<", "N!1", "&comma;"])._repr_html_()
     shown = [text.text for text in ET.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")]
     assert [text for text in shown if text != "n"] == ["<", "N", "1", ",", "N  number"]
 
@@ -90,19 +91,8 @@ def test_labels_are_shown_for_people(label, shown):
     assert " ".join(readable(label)) == shown
 
 
-def test_repr_rebuilds_and_source_is_not_compared():
-    tree = FormulaTree(("V!x",), (), source="x", kind="slt")
-    assert eval(repr(tree)) == tree == FormulaTree(("V!x",), ())
-    assert hash(tree) == hash(FormulaTree(("V!x",), ()))
-    assert pickle.loads(pickle.dumps(tree)) == tree
-
-
-@pytest.mark.parametrize(("tree", "is_slt"), [(SLT, True), (OPT, False)])
-def test_the_kind_is_inferred_from_edge_labels_if_not_given(tree, is_slt):
-    assert FormulaTree(tree.nodes, tree.edges).is_slt is is_slt
-
-
-def test_pairs_of_a_chain_of_10000_symbols():
-    deep = FormulaTree(("V!x",) * 10_000, tuple((i, i + 1, "n") for i in range(9_999)), kind="slt")
-    assert deep.tuples(1)[-1] == ("V!x", "V!x", "n", "9998n")
-    assert len(str(deep).splitlines()) == 10_000
+def test_a_formula_without_trees_is_an_error_and_not_an_empty_picture() -> None:
+    for latex in (r"\sqrt", "", "  "):
+        with pytest.raises(FormulaError):
+            draw_formula(latex)
+    assert "operator tree" in draw_formula("x^2").svg

@@ -64,16 +64,11 @@ def test_lines_are_no_wider_than_their_room_and_nothing_in_them_overlaps() -> No
         assert ends[-1] <= 160.0, "punctuation may hang over by a letter"
         assert all(end <= at for end, (at, _) in zip(ends, line.pieces[1:], strict=False))
         assert line.ascent >= max([9.0, *(piece.drawn.ascent for _, piece in line.pieces if piece.drawn)])
-
-
-def test_punctuation_stays_next_to_the_formula_that_it_follows() -> None:
+    # punctuation stays next to the formula that it follows
     room = drawn("x+y+z").width + 2
     written = paragraph("FORMULA_0, FORMULA_0.", ["x+y+z"], room)
     assert [[piece.text for _, piece in line.pieces] for line in written.lines] == [["x+y+z", ","], ["x+y+z", "."]]
-
-
-def test_a_long_text_ends_in_an_ellipsis() -> None:
-    written = paragraph("word " * 100, (), 200.0, lines=2)
+    written = paragraph("word " * 100, (), 200.0, lines=2)  # a long text ends in an ellipsis
     assert len(written.lines) == 2
     assert written.lines[1].pieces[-1][1].text == "…"
     assert written.width <= 200.0
@@ -91,11 +86,14 @@ def test_a_part_of_a_formula_is_marked_in_each_cell_and_nothing_else_is() -> Non
     assert formula_html(colored, parts=[(24, 25)]) == formula_html(colored)
 
 
-@pytest.mark.parametrize("name", ["eqnarray", "eqnarray*"])
-def test_an_eqnarray_is_set_as_the_lines_that_it_aligns(name: str) -> None:
-    written = formula_html(rf"\begin{{{name}}} a&=&b+c\\ &\le& d \end{{{name}}}")
-    assert written.startswith("<math")
-    assert (written.count("<mtr"), written.count("<mtd")) == (2, 4)
+def test_an_eqnarray_is_set_as_the_lines_that_it_aligns_and_a_formula_in_a_text_as_a_formula() -> None:
+    for name in ("eqnarray", "eqnarray*"):
+        written = formula_html(rf"\begin{{{name}}} a&=&b+c\\ &\le& d \end{{{name}}}")
+        assert written.startswith("<math")
+        assert (written.count("<mtr"), written.count("<mtd")) == (2, 4)
+    shown = formula_html(r"f(x) = 1 \quad \text{when $x$ is large}")
+    assert "<mtext>when " in shown.replace("\N{NO-BREAK SPACE}", " ")
+    assert "<code" not in shown
 
 
 def test_punctuation_is_in_one_span_with_the_formula_before_it_and_other_text_is_not() -> None:
@@ -105,9 +103,3 @@ def test_punctuation_is_in_one_span_with_the_formula_before_it_and_other_text_is
     assert "</math></span>,</span> <span" in html
     assert "</math></span> and" in html
     assert html.endswith("</math></span>).</span>")
-
-
-def test_a_formula_in_a_text_is_shown_as_a_formula() -> None:
-    shown = formula_html(r"f(x) = 1 \quad \text{when $x$ is large}")
-    assert "<mtext>when " in shown.replace("\N{NO-BREAK SPACE}", " ")
-    assert "<code" not in shown

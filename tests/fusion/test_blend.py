@@ -33,8 +33,6 @@ TOP = (3 / 2) ** 0.5  # the standardized score of the first of three equally spa
 class Table(pt.Transformer):  # type: ignore[misc]
     """Gives documents the score of a table, in a different order; documents not in it are left out."""
 
-    schematic = {"label": "table", "help_url": "https://pyterrier.readthedocs.io"}  # noqa: RUF012
-
     def __init__(self, scores: dict[str, float]) -> None:
         self.scores = scores
 
@@ -51,7 +49,7 @@ class Table(pt.Transformer):  # type: ignore[misc]
         return f"Table({self.scores})"
 
 
-def questions(count: int = 200, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame, Table]:
+def questions(count: int, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame, Table]:
     """Rankings of ten whose right document mostly has a high score in the table, and a little in the ranking."""
     rng = np.random.default_rng(seed)
     scores = {f"d{i}-{j}": float(rng.standard_normal()) for i in range(count) for j in range(10)}
@@ -78,28 +76,25 @@ def test_the_score_is_the_weighted_sum_of_standard_scores() -> None:
     assert list(found.columns) == list(RANKING.columns)
 
 
-def test_a_document_that_a_scorer_leaves_out_has_its_lowest_score() -> None:
+def test_a_document_that_a_scorer_leaves_out_has_its_lowest_score_and_equal_scores_are_ordered_by_docno() -> None:
     blend = LinearBlend((Table({"a": 1.0, "b": 2.0}),), weights=(0.0, 1.0))
     features = blend.features(RANKING)
     assert features[3:, 1].tolist() == pytest.approx([-(0.5**0.5), 2**0.5, -(0.5**0.5)])
     nothing = LinearBlend((Table({}),), weights=(1.0, 1.0))
     assert nothing(RANKING)["docno"].tolist() == ["a", "b", "c", "a", "d", "b"]
-
-
-def test_equal_scores_are_ordered_by_docno() -> None:
     found = LinearBlend((), weights=(0.0,))(RANKING.iloc[::-1])
     assert found["docno"].tolist() == ["a", "b", "d", "a", "b", "c"]
 
 
 def test_a_pipeline_is_fitted_as_pyterrier_fits_and_finds_what_made_the_answers() -> None:
-    ranking, qrels, table = questions()
+    ranking, qrels, table = questions(100)
     blend = LinearBlend((table,))
     (pt.Transformer.from_df(ranking) >> blend).fit(ranking[["qid"]].drop_duplicates(), qrels)
     first, second = blend.weights
     assert second / first == pytest.approx(3, rel=0.4)
     before = ranking.loc[ranking.groupby("qid")["score"].idxmax()].merge(qrels, on=["qid", "docno"])
     after = blend(ranking).query("rank == 0").merge(qrels, on=["qid", "docno"])
-    assert len(after) > 120 > 2 * len(before)
+    assert len(after) > 60 > 1.5 * len(before)
 
 
 def test_without_weights_nothing_is_scored_and_without_answers_nothing_fitted() -> None:
@@ -133,17 +128,11 @@ class Embedded(Table):
         return super().transform(inp)
 
 
-def test_an_experiment_sees_what_the_scorers_need_before_it_runs() -> None:
+def test_what_the_scorers_need_is_seen_before_a_run() -> None:
     blend = LinearBlend((Embedded({"a": 1.0}), Table({})), weights=(1.0, 1.0, 1.0))
     assert pt.inspect.transformer_inputs(blend) == [["qid", "docno", "score", "query_embs"]]
-    first = pt.Transformer.from_df(RANKING)
-    topics, qrels = RANKING[["qid"]].drop_duplicates(), RANKING[["qid", "docno"]].assign(label=1)
-    with pytest.raises(ValueError, match="failed validation"):
-        pt.Experiment([first >> blend], topics, qrels, ["map"], validate="error")
     with pytest.raises(pt.validate.InputValidationError, match="query_embs"):
         blend(RANKING)
-    topics = topics.assign(query_embs="vectors")
-    assert len(pt.Experiment([first >> blend], topics, qrels, ["map"], validate="error")) == 1
 
 
 def test_the_numbers_are_stored_and_read_again_and_copies_are_equal(tmp_path) -> None:
@@ -157,7 +146,7 @@ def test_the_numbers_are_stored_and_read_again_and_copies_are_equal(tmp_path) ->
 
 
 def test_the_fitted_weight_of_a_fusion_is_the_ratio_of_both_sides_evidence_and_0_for_a_misleading_side() -> None:
-    ranking, qrels, table = questions(400)
+    ranking, qrels, table = questions(150)
     weight = fit_fusion_weight(ranking, table(ranking), qrels)
     assert weight == pytest.approx(0.75, abs=0.07)
     assert fit_fusion_weight(table(ranking), ranking, qrels) == pytest.approx(1 - weight, abs=1e-4)
@@ -165,9 +154,9 @@ def test_the_fitted_weight_of_a_fusion_is_the_ratio_of_both_sides_evidence_and_0
     assert fit_fusion_weight(ranking, against, qrels) == 0.0
 
 
-def graded(best: int, second: int, *, others: int = 20) -> pd.DataFrame:
+def graded(best: int, second: int) -> pd.DataFrame:
     """Rank documents 0 to 2, of grades 3, 1 and 0, and further ones: which is first, and which second."""
-    order = [best, second, *(number for number in range(others) if number not in (best, second))]
+    order = [best, second, *(number for number in range(20) if number not in (best, second))]
     scores = {str(number): float(-place) for place, number in enumerate(order)}
     rows = [(qid, docno, score) for qid in ("1", "2") for docno, score in scores.items()]
     return pd.DataFrame(rows, columns=["qid", "docno", "score"])
@@ -177,26 +166,19 @@ GRADES = pd.DataFrame([(qid, docno, label) for qid in "12" for docno, label in (
 GRADES.columns = pd.Index(["qid", "docno", "label"])
 
 
-def test_the_weights_of_several_systems_follow_the_grades() -> None:
+def test_the_weights_of_several_systems_follow_the_grades_and_a_penalty_makes_similar_ones_alike() -> None:
     rankings = [graded(0, 1), graded(1, 0), graded(2, 5)]  # right, right in the other order, wrong
     first, second, wrong = fit_fusion_weights(rankings, GRADES)
     assert first > second > wrong
     without = GRADES.assign(label=GRADES["label"].clip(upper=1))
     alike = fit_fusion_weights(rankings, without)
     assert alike[0] == pytest.approx(alike[1], abs=0.01)  # both find what is right, whatever its grade
-
-
-def test_a_stronger_penalty_brings_the_weights_of_similar_systems_together() -> None:
-    rankings = [graded(0, 1), graded(1, 0), graded(0, 2)]
     shares = []
     for ridge in (1e-3, 1.0, 100.0):
-        weights = fit_fusion_weights(rankings, GRADES, ridge=ridge)
+        weights = fit_fusion_weights([graded(0, 1), graded(1, 0), graded(0, 2)], GRADES, ridge=ridge)
         assert min(weights) >= 0
         shares.append(max(weights) / sum(weights))
     assert shares[0] > shares[1] > shares[2]
-
-
-TestLinearBlend = pt.testing.transformer_test_class(lambda: LinearBlend((Table({"a": 1.0}),), weights=(1.0, 1.0)))
 
 
 def slow_standard_scores(rankings: list[pd.DataFrame]) -> pd.DataFrame:
@@ -213,7 +195,7 @@ def slow_standard_scores(rankings: list[pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["qid", "docno", *map(str, range(len(rankings)))])
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_standard_scores_equal_scores_of_one_document_at_a_time(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rankings = []
@@ -225,8 +207,5 @@ def test_standard_scores_equal_scores_of_one_document_at_a_time(seed: int) -> No
         scores = rng.choice([0.1, 1.7, 2.0, -3.5, np.nan], len(pairs), p=[0.4, 0.1, 0.2, 0.2, 0.1])
         rankings.append(pd.DataFrame(pairs, columns=["qid", "docno"], dtype=str).assign(score=scores))
     pd.testing.assert_frame_equal(standard_scores(rankings), slow_standard_scores(rankings))
-
-
-def test_equal_scores_become_0_whatever_their_mean_rounds_to() -> None:
     same = pd.DataFrame({"qid": "1", "docno": list("abcdefg"), "score": 0.1 + 0.2})
-    assert (standard_scores([same])["0"] == 0).all()
+    assert (standard_scores([same])["0"] == 0).all()  # whatever their mean rounds to

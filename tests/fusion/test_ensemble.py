@@ -59,6 +59,11 @@ def test_a_system_that_ranks_by_the_grades_gets_weight_and_one_against_them_none
     assert bad == 0
     found = ensemble(TOPICS).merge(QRELS, on=["qid", "docno"])
     assert (found.groupby("qid")["label"].first() == 2).all()
+    with pytest.raises(NothingToFitError):  # judgments of one grade teach nothing
+        ensemble.fit(TOPICS, QRELS.assign(label=0))
+    pipeline = pt.apply.generic(lambda frame: frame.assign(more=1)) >> ensemble
+    pipeline.fit(TOPICS, QRELS)
+    assert len(pipeline(TOPICS)) == 48
 
 
 def test_weights_and_coverage_depend_only_on_judged_documents() -> None:
@@ -113,14 +118,3 @@ def test_it_is_written_with_the_names_of_its_parts_and_read_for_the_same(tmp_pat
 def test_options_that_do_not_fit_the_parts_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
         Ensemble(GOOD, BAD, **options)  # type: ignore[arg-type]
-
-
-def test_judgments_of_one_grade_teach_nothing() -> None:
-    with pytest.raises(NothingToFitError):
-        Ensemble(GOOD, BAD).fit(TOPICS, QRELS.assign(label=0))
-
-
-def test_a_pipeline_fits_it() -> None:
-    pipeline = pt.apply.generic(lambda frame: frame.assign(more=1)) >> Ensemble(GOOD, BAD)
-    pipeline.fit(TOPICS, QRELS)
-    assert len(pipeline(TOPICS)) == 48

@@ -51,6 +51,7 @@ def test_the_score_of_a_system_over_the_rank_there_is_added_up() -> None:
 def test_the_classic_form_has_one_for_the_score() -> None:
     found = scores(ModifiedRRF([A, B], classic=True))
     assert found == approximately(("d2", 0.0325225), ("d1", 0.0163934), ("d3", 0.0161290))
+    assert scores(ModifiedRRF([system(TOPICS) for system in (A, B)], classic=True)) == found  # of rankings that exist
     low = Named("A", {"d2": 0.5, "d1": 0.1})
     assert [docno for docno, _ in scores(ModifiedRRF([low, B]))] == ["d2", "d3", "d1"]
 
@@ -67,27 +68,18 @@ def test_ranks_begin_at_one_and_equal_scores_rank_by_docno() -> None:
         assert fusion(TOPICS)["rank"].tolist() == [0, 1, 2]
 
 
-def test_scores_are_brought_to_0_and_1_on_demand() -> None:
-    system = Named("A", {"d1": -1.0, "d2": -3.0, "d3": -5.0})
-    found = scores(ModifiedRRF([system], normalise="min-max"))
-    assert found == approximately(("d1", 1 / 61), ("d2", 0.5 / 62), ("d3", 0.0))
-
-
-def test_negative_scores_give_one_warning_that_names_their_systems() -> None:
+@pytest.mark.filterwarnings("error")
+def test_negative_scores_give_one_warning_and_none_where_the_sign_does_not_matter() -> None:
     odd = Named("odd one", {"d1": 1.0, "d2": -1.0, "d3": -2.0})
+    fusion = ModifiedRRF([A, odd, B])
     with pytest.warns(MathAMRWarning) as caught:
-        found = scores(ModifiedRRF([A, odd, B]))
+        found = scores(fusion)
     assert [str(warning.message).partition(" take")[0] for warning in caught] == ["negative scores of odd one"]
     assert dict(found)["d3"] == pytest.approx(-2 / 63 + 0.4 / 62)
-
-
-@pytest.mark.filterwarnings("error")
-def test_a_system_is_warned_of_once_and_not_where_the_sign_does_not_matter() -> None:
-    odd = Named("odd one", {"d1": 1.0, "d2": -1.0})
-    fusion = ModifiedRRF([A, odd])
-    with pytest.warns(MathAMRWarning):
-        fusion(TOPICS)
     fusion(TOPICS)
+    system = Named("A", {"d1": -1.0, "d2": -3.0, "d3": -5.0})
+    rescaled = scores(ModifiedRRF([system], normalise="min-max"))
+    assert rescaled == approximately(("d1", 1 / 61), ("d2", 0.5 / 62), ("d3", 0.0))
     for other in (ModifiedRRF([odd], normalise="min-max"), ModifiedRRF([odd], classic=True)):
         scores(other)
 
@@ -95,53 +87,33 @@ def test_a_system_is_warned_of_once_and_not_where_the_sign_does_not_matter() -> 
 DENSE, OTHER = Named("dense", {"y": 8, "w": 6, "z": 4}), Named("other", {"x": 30, "y": 20, "z": 10})
 
 
+FLAT = Named("flat", {"a": 3.0, "b": 3.0})  # scores that are equal count nothing, or the constant
+THIRD = Named("third", {"z": 1.0, "x": 0.5, "v": 0.0})
+
+
 @pytest.mark.parametrize(
-    ("alpha", "expected"),
+    ("fusion", "expected"),
     [
-        (0.5, [("y", 0.75), ("x", 0.5), ("w", 0.25), ("z", 0.0)]),
-        (0.2, [("x", 0.8), ("y", 0.6), ("w", 0.1), ("z", 0.0)]),
+        (ConvexFusion(DENSE, OTHER), {"y": 0.75, "x": 0.5, "w": 0.25, "z": 0.0}),
+        (ConvexFusion(DENSE, OTHER, 0.2), {"x": 0.8, "y": 0.6, "w": 0.1, "z": 0.0}),
+        (ConvexFusion(FLAT, OTHER), {"x": 0.5, "y": 0.25, "a": 0.0, "b": 0.0, "z": 0.0}),
+        (ConvexFusion(FLAT, OTHER, 0.2, constant=1.0), {"x": 0.8, "y": 0.4, "a": 0.2, "b": 0.2, "z": 0.0}),
+        # z: .2 · 1, only from the third; y: .5 · 1 + .3 · .5
+        (ConvexFusion(DENSE, [OTHER, THIRD], [0.5, 0.3, 0.2]), {"y": 0.65, "x": 0.4, "w": 0.25, "z": 0.2, "v": 0.0}),
+        (ModifiedRRF([A, B, Named("C", {"d3": 1.0})]),
+         {"d3": 0.4 / 62 + 1 / 61, "d2": 0.5 / 62 + 0.8 / 61, "d1": 0.9 / 61}),
     ],
-)
-def test_scores_between_0_and_1_are_added_by_weight(alpha: float, expected: list[tuple[str, float]]) -> None:
-    assert scores(ConvexFusion(DENSE, OTHER, alpha)) == approximately(*expected)
+)  # fmt: skip
+def test_scores_between_0_and_1_of_any_number_of_systems_are_added_by_weight(fusion, expected) -> None:
+    assert scores(fusion) == approximately(*expected.items())
 
 
-def test_a_system_whose_scores_are_equal_counts_nothing_or_the_constant() -> None:
-    flat = Named("flat", {"a": 3.0, "b": 3.0})
-    assert scores(ConvexFusion(flat, OTHER)) == approximately(
-        ("x", 0.5), ("y", 0.25), ("a", 0.0), ("b", 0.0), ("z", 0.0)
-    )
-    assert scores(ConvexFusion(flat, OTHER, 0.2, constant=1.0)) == approximately(
-        ("x", 0.8), ("y", 0.4), ("a", 0.2), ("b", 0.2), ("z", 0.0)
-    )
-
-
-def test_any_number_of_systems_is_added_by_weight() -> None:
-    third = Named("third", {"z": 1.0, "x": 0.5, "v": 0.0})
-    # z: .2 · 1, only from the third; y: .5 · 1 + .3 · .5
-    assert scores(ConvexFusion(DENSE, [OTHER, third], [0.5, 0.3, 0.2])) == approximately(
-        ("y", 0.65), ("x", 0.4), ("w", 0.25), ("z", 0.2), ("v", 0.0)
-    )
-    assert scores(ConvexFusion(DENSE, [OTHER, third], 0.5)) == scores(
-        ConvexFusion(DENSE, [OTHER, third], [0.5, 0.25, 0.25])
-    )
-    three = ModifiedRRF([A, B, Named("C", {"d3": 1.0})])
-    assert dict(scores(three)) == pytest.approx({"d1": 0.9 / 61, "d2": 0.5 / 62 + 0.8 / 61, "d3": 0.4 / 62 + 1 / 61})
-
-
-@pytest.mark.parametrize("alpha", [0.0, 1.0])
-def test_the_whole_weight_reproduces_the_order_of_one_system(alpha: float) -> None:
-    single = (DENSE if alpha else OTHER)(TOPICS)["docno"].tolist()
-    assert [docno for docno, score in scores(ConvexFusion(DENSE, OTHER, alpha)) if docno in single] == single
-
-
-def test_columns_of_queries_and_of_all_rankings_are_kept() -> None:
-    topics = TOPICS.assign(title="t", tags="calculus")
-    one, other = (system(topics).assign(post_id=lambda rows: "p" + rows["docno"]) for system in (DENSE, OTHER))
-    for fusion in (ConvexFusion(one, other.assign(more=1)), ModifiedRRF([one, other.assign(more=1)])):
-        found = fusion(topics)
-        assert list(found.columns) == ["qid", "query", "title", "tags", "docno", "post_id", "score", "rank"]
-        assert found["post_id"].tolist() == ("p" + found["docno"]).tolist()
+def test_the_whole_weight_reproduces_the_order_of_one_system_and_one_weight_leaves_the_rest_to_all_others() -> None:
+    for alpha, system in ((1.0, DENSE), (0.0, OTHER)):
+        single = system(TOPICS)["docno"].tolist()
+        assert [docno for docno, _ in scores(ConvexFusion(DENSE, OTHER, alpha)) if docno in single] == single
+    halves = ConvexFusion(DENSE, [OTHER, THIRD], [0.5, 0.25, 0.25])
+    assert scores(ConvexFusion(DENSE, [OTHER, THIRD], 0.5)) == scores(halves)
 
 
 @pytest.mark.parametrize(
@@ -159,18 +131,7 @@ def test_the_parts_of_a_score_sum_to_it_and_copies_are_equal(fusion: ModifiedRRF
         assert fusion.explain(TOPICS.iloc[0], docno).score == pytest.approx(score)
     assert scores(fusion % 1) == scores(fusion)[:1]
     assert scores(pickle.loads(pickle.dumps(fusion))) == scores(fusion)
-
-
-def test_a_query_that_finds_nothing_has_no_rows() -> None:
-    for fusion in (ModifiedRRF([A, B]), ConvexFusion(A, B), ModifiedRRF([A, B], normalise="min-max")):
-        assert scores(fusion, UNSEEN) == []
-
-
-def test_rankings_that_exist_are_fused() -> None:
-    rankings = [system(TOPICS) for system in (A, B)]
-    assert scores(ModifiedRRF([pt.Transformer.from_df(ranking) for ranking in rankings])) == scores(ModifiedRRF([A, B]))
-    assert scores(ModifiedRRF(rankings)) == scores(ModifiedRRF([A, B]))
-    assert scores(ConvexFusion(rankings[0], B)) == scores(ConvexFusion(A, B))
+    assert scores(fusion, UNSEEN) == []
 
 
 def test_options_out_of_range_are_refused() -> None:

@@ -16,8 +16,9 @@ from pyterrier_mathamr.formula import opt_from_latex
 from pyterrier_mathamr.formula.located import line_trees
 from pyterrier_mathamr.formula.matching import Extent, parts, read_terms, unify
 from pyterrier_mathamr.fusion import ZScoreFusion
-from pyterrier_mathamr.sparse import PatternIndex, TangentIndex, patterns
+from pyterrier_mathamr.sparse import PatternIndex, TangentIndex
 from pyterrier_mathamr.sparse.patterns import NONE_SIMILAR, SimilarFormulas, Tier, find_matches, read_pattern
+from pyterrier_mathamr.sparse.terms import SubExpressions
 from pyterrier_mathamr.store import DamagedError, UnknownIdError
 
 LATEX = {
@@ -30,6 +31,7 @@ LATEX = {
     "sum": r"p+q+r+s^3",
     "other": r"\int_0^1 f(t)\,dt",
 }
+RENAMED = "contains, renamed"
 POSTS = [
     {"docno": f"post-{name}", "html": f'<span class="math-container" id="{name}">{latex}</span>'}
     for name, latex in LATEX.items()
@@ -37,21 +39,13 @@ POSTS = [
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("patterns")
-    PatternIndex(folder / "patterns").index(POSTS)
-    TangentIndex(folder / "tangent").index(POSTS)
-    return folder
+def index(tmp_path_factory: pytest.TempPathFactory) -> PatternIndex:
+    return PatternIndex(tmp_path_factory.mktemp("patterns") / "index").index(POSTS)
 
 
 @pytest.fixture(scope="module")
-def index(folder: Path) -> PatternIndex:
-    return PatternIndex(folder / "patterns")
-
-
-@pytest.fixture(scope="module")
-def tangent(folder: Path) -> TangentIndex:
-    return TangentIndex(folder / "tangent")
+def tangent(tmp_path_factory: pytest.TempPathFactory) -> TangentIndex:
+    return TangentIndex(tmp_path_factory.mktemp("tangent") / "index").index(POSTS)
 
 
 def tiers(index: PatternIndex, query: str) -> dict[str, str]:
@@ -67,20 +61,11 @@ def tiers(index: PatternIndex, query: str) -> dict[str, str]:
         ("?a^2+y^2=?c^2", {"pythagoras": "instance", "shifted": "instance"}),
         ("(x-y)^2=x^2-2xy+y^2", {"binomial": "renamed"}),  # the first line and the last one
         ("c=d+e", {"binomial": "equal"}),
-        (
-            "Bx",
-            {
-                "same": "contains",
-                "inside": "contains",
-                "eigen": "contains, renamed",
-                "other": "contains, renamed",
-                "binomial": "contains, renamed",
-            },
-        ),
+        ("Bx", {"same": "contains", "inside": "contains", **dict.fromkeys(("eigen", "other", "binomial"), RENAMED)}),
         (r"\sin ?a", {"inside": "contains, instance"}),
-        ("q+r", {"sum": "contains", "binomial": "contains, renamed"}),  # neighbors among the operands
-        ("r+q", {"sum": "contains", "binomial": "contains, renamed"}),
-        ("p+r", {"binomial": "contains, renamed", "sum": "contains, renamed"}),  # p+r itself is not written
+        ("q+r", {"sum": "contains", "binomial": RENAMED}),  # neighbors among the operands
+        ("r+q", {"sum": "contains", "binomial": RENAMED}),
+        ("p+r", {"binomial": RENAMED, "sum": RENAMED}),  # p+r itself is not written
         (r"\int_?a^?b ?f\,d?x", {"other": "instance"}),
         (r"\qvar{f}=\qvar{g}+e", {"binomial": "instance"}),
         ("x=x", {}),
@@ -98,9 +83,7 @@ def test_the_part_that_matches_and_the_substitution_are_columns(index: PatternIn
     assert index.search("Bx")["matched"].tolist()[:2] == ["Bx", "Bx"]
 
 
-def test_the_score_is_the_tier_and_a_fraction_that_the_explanation_adds_up(
-    index: PatternIndex, tangent: TangentIndex
-) -> None:
+def test_the_score_is_the_tier_and_a_fraction_that_the_explanation_adds_up(index, tangent):
     found = index.search("?a^2+?b^2=?c^2").set_index("docno")["score"]
     # all of the formula, all symbols kept (the wildcards are none), 11 symbols of the query and of the formula, once
     assert found["pythagoras"] == pytest.approx(4 + 0.999 * (0.5 + 0.16 + 0.04 + 0.05 / 12))
@@ -123,9 +106,7 @@ def test_another_search_finds_what_is_similar_and_orders_a_tier(index: PatternIn
     assert (similar["matched"] == "").all()
     assert set(similar["docno"]) <= set(LATEX)
     assert found["docno"].is_unique
-
-
-def test_several_fused_searches_are_one_that_is_similar(index: PatternIndex, tangent: TangentIndex) -> None:
+    # several fused searches are one
     fused = ZScoreFusion(tangent.retriever(), tangent.retriever(slt_weight=0.9))
     found = index.retriever(similar=fused).search("?a^2+?b^2=?c^2")
     assert found["tier"].tolist()[:3] == ["instance", "instance", "similar"]
@@ -160,10 +141,10 @@ def test_prose_and_a_single_wildcard_find_nothing(index: PatternIndex, tangent: 
         assert set(found[found["tier"] != "similar"]["qid"]) == {"4"}
 
 
-@pytest.mark.parametrize("query", ["?", "x?", "??", "?_a", r"\qvar", r"\qvar{", "?a?", "^?a", "?1", "a?b?c", r"?\frac"])
 @pytest.mark.filterwarnings("ignore")
-def test_question_marks_anywhere_are_searched_or_refused_by_a_warning(index: PatternIndex, query: str) -> None:
-    assert len(index.search(query)) >= 0
+def test_question_marks_anywhere_are_searched_or_refused_by_a_warning(index: PatternIndex) -> None:
+    for query in ("?", "x?", "??", "?_a", r"\qvar", r"\qvar{", "?a?", "^?a", "?1", "a?b?c", r"?\frac"):
+        assert len(index.search(query)) >= 0
 
 
 def test_an_explanation_names_what_is_wrong(index: PatternIndex) -> None:
@@ -180,24 +161,22 @@ QUERIES = st.builds(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(QUERIES)
 def test_candidates_are_all_terms_that_unify(index: PatternIndex, query: str) -> None:
     pattern, terms = read_pattern(query), index.snapshot().terms
     if pattern is None:
         return
-    every = [term for term in range(len(terms.of.shapes)) if unify(pattern, terms, term).substitution is not None]
-    candidates = terms.of.candidates(pattern)
+    every = [term for term in range(len(terms.stored.shapes)) if unify(pattern, terms, term).substitution is not None]
+    candidates = terms.stored.candidates(pattern)
     assert set(every) <= set(candidates.tolist())
     assert bool(np.all(np.diff(candidates) > 0)) or len(candidates) < 2
     assert sorted(match.term for match in find_matches(pattern, terms)) == every
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(QUERIES)
-def test_the_matching_part_is_one_that_no_other_part_of_the_formula_is_better_than(
-    index: PatternIndex, query: str
-) -> None:
+def test_the_matching_part_is_one_that_no_other_part_of_the_formula_is_better_than(index, query):
     pattern, terms = read_pattern(query), index.snapshot().terms
     found = {of.docno: of for of in index.retriever().find(pattern, NONE_SIMILAR)}
     for name, latex in LATEX.items() if pattern is not None else ():
@@ -218,7 +197,7 @@ def test_the_matching_part_is_one_that_no_other_part_of_the_formula_is_better_th
             assert match is not None
             assert found[name].tier == best
             assert terms.identity(match.term) in unified
-            assert found[name].cover == min(1.0, int(terms.of.weights[match.term]) / own.sizes[own.root])
+            assert found[name].cover == min(1.0, int(terms.stored.weights[match.term]) / own.sizes[own.root])
 
 
 @pytest.mark.parametrize("query", ["?a+?b", "x", "?a^2+?b^2=?c^2", r"\int"])
@@ -230,10 +209,7 @@ def test_formulas_that_are_ranked_a_few_at_a_time_are_in_the_order_of_all(index:
         assert [*index.retriever(num_results=count).find(read_pattern(query), similar)] == every
 
 
-def test_work_is_bounded_and_what_is_left_is_only_similar(
-    index: PatternIndex, tangent: TangentIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(patterns, "MOST_STEPS", 1)
+def test_work_is_bounded(index: PatternIndex) -> None:
     pattern = read_pattern("?a^2+?b^2=?c^2")
     assert pattern is not None
     assert find_matches(pattern, index.snapshot().terms, most=1) == []
@@ -247,8 +223,6 @@ def test_tiers_in_words_and_their_order() -> None:
 
 
 def test_terms_that_hold_themselves_are_damage(index: PatternIndex, tmp_path: Path) -> None:
-    from pyterrier_mathamr.sparse.terms import SubExpressions
-
     [part] = index.snapshot().parts
 
     class Cyclic:
@@ -261,9 +235,3 @@ def test_terms_that_hold_themselves_are_damage(index: PatternIndex, tmp_path: Pa
     with pytest.raises(DamagedError, match="weights"):
         SubExpressions.of_part(Cyclic())  # type: ignore[arg-type]
     assert len(SubExpressions.of_part(part).shapes) == len(part["shapes"])
-
-
-def test_the_index_is_loaded_by_its_folder(index: PatternIndex) -> None:
-    index.verify()
-    assert len(index) == len(LATEX)
-    assert PatternIndex(index.path).search("Bx").equals(index.search("Bx"))

@@ -3,7 +3,6 @@
 import math
 import random
 from collections import Counter
-from typing import Any
 
 import pandas as pd
 import pyterrier as pt
@@ -51,9 +50,7 @@ def plain_rm3(query: str, ranking: dict[str, float], terms: int, docs: int, weig
 @pytest.mark.parametrize(
     "options", [{}, {"fb_terms": 2, "fb_docs": 5, "fb_lambda": 0.3}, {"fb_docs": 99, "fb_lambda": 0.0}]
 )
-def test_the_weights_are_those_of_the_published_formula(
-    options: dict[str, Any], index: BM25Index, ranking: pd.DataFrame
-) -> None:
+def test_the_weights_are_those_of_the_published_formula(options, index, ranking):
     expanded = index.rm3(**options)(ranking).set_index("qid")["query_toks"]
     given = (options.get("fb_terms", 10), options.get("fb_docs", 3), options.get("fb_lambda", 0.6))
     for qid, own in ranking.groupby("qid"):
@@ -87,9 +84,7 @@ def test_the_text_of_the_query_stays_and_a_reset_may_follow(index: BM25Index) ->
     assert index.rm3()(found)["query_toks"].iloc[0].keys() >= found["query_toks"].iloc[0].keys()
 
 
-def test_a_compiled_pipeline_searches_only_for_the_documents_that_are_read(
-    index: BM25Index, ranking: pd.DataFrame
-) -> None:
+def test_a_compiled_pipeline_searches_only_for_the_documents_that_are_read(index, ranking):
     pipeline = index.retriever() >> index.rm3(fb_docs=4)
     compiled, topics = pipeline.compile(), ranking[["qid", "query"]].drop_duplicates()
     assert next(iter(compiled)).num_results == 4

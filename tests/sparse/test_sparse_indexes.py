@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
@@ -15,15 +19,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.sparse import BM25Index, PairOptions, PatternIndex, TangentIndex, TokenOptions, bm25
+from pyterrier_mathamr.sparse import (
+    BM25Index,
+    PairOptions,
+    PatternIndex,
+    TangentIndex,
+    TokenOptions,
+    bm25,
+    bm25_search,
+    expression_parts,
+    postings,
+    texts,
+)
 from pyterrier_mathamr.sparse import index as sparse
+from pyterrier_mathamr.sparse.texts import TermVocabulary, Texts
 from pyterrier_mathamr.store import (
+    Appended,
     DamagedError,
     DuplicateIdError,
     FormatError,
     UnfinishedJobError,
     UnknownIdError,
     WriteError,
+    job,
+    scratch_array,
 )
 
 DATA = Path(__file__).parents[1] / "data"
@@ -61,7 +80,7 @@ def arrays(index: Any) -> list[bytes]:
     return [(index.path / part.meta.name / "arrays.safetensors").read_bytes() for part in index.snapshot().parts]
 
 
-names = st.sampled_from(["a", "b", "c", "d10", "d9", "é", "n!", "\ud800", "007", " 7"])
+names = st.sampled_from(["a", "b", "c", "d10", "d9", "é", "n!", "\ud800", "007", " 7", "z" * 70])
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.lists(st.tuples(names, st.integers(0, 20)), unique_by=lambda row: row[0])),
@@ -69,35 +88,49 @@ steps = st.lists(
         st.tuples(st.just("compact"), st.none()),
     ),
     min_size=1,
-    max_size=7,
+    max_size=6,
 )
 
 
+@contextmanager
+def combined_by(block: int) -> Iterator[None]:
+    """Read, combine and weigh so many texts, terms, expressions or postings at a time."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in ((postings, "BLOCK"), (expression_parts, "BLOCK"), (texts, "AT_ONCE")):
+            patch.setattr(module, name, block)
+        patch.setattr(bm25_search, "_AT_ONCE", block)
+        yield
+
+
+@pytest.mark.parametrize("block", [1, 1 << 16])
 @pytest.mark.parametrize("kind", ALL_KINDS)
-@settings(max_examples=12)
+@settings(max_examples=5)
 @given(steps=steps)
-def test_after_any_changes_it_ranks_like_a_rebuilt_index(kind: Any, steps: list[tuple[str, Any]]) -> None:
+def test_after_any_changes_it_ranks_like_a_rebuilt_index_whatever_is_combined_at_a_time(kind, block, steps):
     with tempfile.TemporaryDirectory() as folder:
-        index, there = kind(Path(folder) / "index").index([]), dict[str, dict[str, str]]()
-        for step, given_rows in steps:
-            if step == "append":  # a formula has an id in HTML, which cannot have all characters
-                possible = [row for row in given_rows if kind is BM25Index or row[0].isalnum()]
-                new = {name: document(name, content) for name, content in possible if name not in there}
-                index.indexer("append").index(new.values())
-                there |= new
-            elif step == "delete":
-                gone = [name for name in given_rows if name in there]
-                index.delete(gone)
-                there = {name: row for name, row in there.items() if name not in gone}
-            else:
-                index.compact()
-        rebuilt = kind(Path(folder) / "rebuilt").index(there.values())
-        assert_alike(index, rebuilt)
-        assert sorted(row["docno"] for row in index.get_corpus_iter()) == sorted(there)
-        index.compact()
-        assert arrays(index) == arrays(rebuilt)
-        assert_alike(index, rebuilt)
-        index.verify()
+        index, stored = kind(Path(folder) / "index").index([]), dict[str, dict[str, str]]()
+        with combined_by(block):
+            for step, given_rows in steps:
+                if step == "append":  # a formula has an id in HTML, which cannot have all characters
+                    possible = [row for row in given_rows if kind is BM25Index or row[0].isalnum()]
+                    new = {name: document(name, content) for name, content in possible if name not in stored}
+                    index.indexer("append").index(new.values())
+                    stored |= new
+                elif step == "delete":
+                    gone = [name for name in given_rows if name in stored]
+                    index.delete(gone)
+                    stored = {name: row for name, row in stored.items() if name not in gone}
+                else:
+                    index.compact()
+            rankings, ids = [search(index)], [row["docno"] for row in index.get_corpus_iter()]
+            index.compact()
+            rankings.append(search(index))
+            index.verify()
+        rebuilt = kind(Path(folder) / "rebuilt").index(stored.values())
+        for ranking in rankings:
+            pd.testing.assert_frame_equal(ranking, search(rebuilt), check_exact=True)
+        assert sorted(ids) == sorted(stored)
+        assert (len(index), arrays(index)) == (len(rebuilt), arrays(rebuilt))
 
 
 @pytest.mark.parametrize("kind", ALL_KINDS)
@@ -118,9 +151,7 @@ def test_merged_indexes_rank_as_one_built_of_all_documents(kind: Any, tmp_path: 
         kind.merge(tmp_path / "merged", *indexes)
 
 
-def test_a_document_that_two_merged_indexes_have_is_refused_and_of_a_formula_the_first_place_counts(
-    tmp_path: Path,
-) -> None:
+def test_a_document_that_two_merged_indexes_have_is_refused_and_of_a_formula_the_first_place_counts(tmp_path):
     for kind in KINDS:
         one = kind(tmp_path / f"{kind.__name__}1").index([{**document("a", 0), "docno": "1"}])
         two = kind(tmp_path / f"{kind.__name__}2").index([{**document("a", 2), "docno": "1"}, document("b", 1)])
@@ -135,12 +166,8 @@ def test_a_document_that_two_merged_indexes_have_is_refused_and_of_a_formula_the
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_indexes_of_the_same_kind_and_options_are_merged_or_added_to(kind: Any, tmp_path: Path) -> None:
-    option = {
-        BM25Index: {"tokens": TokenOptions(stop_words=False, stem=False)},
-        TangentIndex: {"pairs": PairOptions(window=1)},
-    }[kind]
     usual, other = kind(tmp_path / "usual").index(documents("a")), kind(tmp_path / "other")
-    other.indexer(**option).index(documents("b"))
+    other.indexer(**OTHER_OPTION[kind]).index(documents("b"))
     message = {BM25Index: "'stem': True.*'stem': False", TangentIndex: "'window': 2.*'window': 1"}[kind]
     with pytest.raises(ConfigError, match=message):
         other.indexer("append").index(documents("c"))
@@ -152,7 +179,7 @@ def test_only_indexes_of_the_same_kind_and_options_are_merged_or_added_to(kind: 
     assert len(other) == 1
 
 
-def test_a_document_that_is_there_is_not_added_again_unless_it_was_deleted(tmp_path: Path) -> None:
+def test_what_is_there_is_not_added_again_unless_it_was_deleted_and_of_a_formula_the_first_place_counts(tmp_path):
     index = BM25Index(tmp_path / "index").index(documents("a", "b"))
     with pytest.raises(DuplicateIdError, match="'b'"):
         index.indexer("append").index(documents("c", "b"))
@@ -162,10 +189,7 @@ def test_a_document_that_is_there_is_not_added_again_unless_it_was_deleted(tmp_p
     index.delete(["b"])
     index.indexer("append").index(documents("c", "b"))
     assert [row["docno"] for row in index.get_corpus_iter()] == ["a", "c", "b"]
-
-
-def test_of_a_formula_that_is_added_again_the_first_place_counts_unless_it_was_deleted(tmp_path: Path) -> None:
-    index = TangentIndex(tmp_path / "index").index([document("a", 0)])
+    index = TangentIndex(tmp_path / "formulas").index([document("a", 0)])
     again = [{**document("a", 2), "docno": "later"}, document("b", 1)]
     index.indexer("append").index(again)
     assert {row["docno"]: row["post_id"] for row in index.get_corpus_iter()} == {"a": "a", "b": "b"}
@@ -217,16 +241,21 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 STREAM = documents(*(f"d{number}" for number in range(11)))
+OTHER_OPTION = {
+    BM25Index: {"tokens": TokenOptions(stop_words=False, stem=False)},
+    TangentIndex: {"pairs": PairOptions(window=1)},
+}
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("kind", ALL_KINDS)
 @pytest.mark.parametrize(
-    ("mode", "stop"), [("create", 0), ("append", 1), ("overwrite", 4), ("create", 7), ("append", 11)]
-)
-def test_an_interrupted_build_goes_on_and_gives_the_same(
-    kind: Any, mode: str, stop: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    ("kind", "mode", "stop"),
+    [
+        (BM25Index, "create", 0), (BM25Index, "append", 11), (BM25Index, "overwrite", 4), (TangentIndex, "append", 1),
+        (TangentIndex, "create", 7), (PatternIndex, "overwrite", 7),
+    ],
+)  # fmt: skip
+def test_an_interrupted_build_goes_on_and_gives_the_same(kind, mode, stop, tmp_path, monkeypatch):
     def prepared(name: str) -> Any:
         index = kind(tmp_path / name)
         return index.index(documents("old")) if mode != "create" else index
@@ -235,8 +264,15 @@ def test_an_interrupted_build_goes_on_and_gives_the_same(
     with pytest.raises(StoppedError):
         index.indexer(mode, resume=True).index(until(stop, STREAM))
     assert index.built() == (mode != "create")
-    kept, read = index.unfinished(), counted_reads(monkeypatch)
+    kept, read = index.unfinished(), list[str]()
     assert kept == stop - stop % 2
+    for module in (sparse, bm25):
+
+        def reading(row: Any, *, whole: Callable[..., Any] = module.document_or_empty, **options: Any) -> Any:
+            read.append(row["docno"])
+            return whole(row, **options)
+
+        monkeypatch.setattr(module, "document_or_empty", reading)
     index.indexer(mode, resume=True).index(iter(STREAM))
     assert len(read) == len(STREAM) - kept
     undisturbed.indexer(mode).index(STREAM)
@@ -245,20 +281,6 @@ def test_an_interrupted_build_goes_on_and_gives_the_same(
     undisturbed.compact()
     assert arrays(index) == arrays(undisturbed)
     assert index.unfinished() == 0
-
-
-def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The docnos of the documents that are taken apart from now on."""
-    read: list[str] = []
-    for module in (sparse, bm25):
-        whole = module.document_or_empty
-
-        def reading(row: Any, *, whole: Callable[..., Any] = whole, **options: Any) -> Any:
-            read.append(row["docno"])
-            return whole(row, **options)
-
-        monkeypatch.setattr(module, "document_or_empty", reading)
-    return read
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -271,10 +293,7 @@ def test_an_interrupted_build_refuses_other_documents_or_options(kind: Any, tmp_
     for other in (changed, STREAM[:4], STREAM[1:6]):
         with pytest.raises(UnfinishedJobError):
             index.indexer(resume=True).index(other)
-    option = {
-        BM25Index: {"tokens": TokenOptions(stop_words=False, stem=False)},
-        TangentIndex: {"visual_ids": {"d1": "v"}},
-    }[kind]
+    option = {"visual_ids": {"d1": "v"}} if kind is TangentIndex else OTHER_OPTION[kind]
     with pytest.raises(UnfinishedJobError, match=next(iter(option))):
         index.indexer(resume=True, **option).index(STREAM)
     assert index.unfinished() == 6
@@ -301,9 +320,7 @@ def test_posts_without_a_new_formula_do_not_prevent_resuming(tmp_path: Path) -> 
         (TangentIndex, "tangent-format-1", 2, ""),
     ],
 )
-def test_an_old_format_is_refused_with_the_call_that_rebuilds_it(
-    kind: Any, old: str, new: int, preset: str, tmp_path: Path
-) -> None:
+def test_an_old_format_is_refused_with_the_call_that_rebuilds_it(kind, old, new, preset, tmp_path):
     shutil.copytree(DATA / old, tmp_path / "old")
     index = pt.Artifact.load(str(tmp_path / "old"))
     assert type(index) is kind
@@ -337,3 +354,54 @@ def test_options_that_are_none_are_damage(kind: Any, value: Any, tmp_path: Path)
     else:
         with pytest.raises(DamagedError, match=name):
             search(index)
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize(("kind", "mode"), [(BM25Index, "create"), (TangentIndex, "overwrite")])
+def test_an_index_is_not_there_before_its_parts_are_one(kind, mode, tmp_path, monkeypatch):
+    stream = [{"docno": str(i), "text": f"a word$x^{i}$"} for i in range(7)]
+    index = kind(tmp_path / "index")
+    if mode == "overwrite":
+        index.index(stream[:1])
+    with monkeypatch.context() as broken:
+        broken.setattr(job, "merged", lambda parts: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            index.indexer(mode, resume=True).index(stream)
+    assert len(index) == 1 if mode == "overwrite" else not index.built()
+    index.indexer(mode, resume=True).index(stream)
+    assert len(index.snapshot().parts) == 1
+    assert sorted(index.snapshot()) == sorted(kind(tmp_path / "rebuilt").index(stream).snapshot())
+    assert not list(tmp_path.glob(".index.job/parts/*"))
+
+
+TEXT = st.text(st.characters(exclude_categories=()), max_size=4) | st.sampled_from(["1", "10", "é", "\ud800", "z" * 70])
+
+
+@given(st.sets(TEXT), TEXT)
+def test_terms_are_looked_up_as_in_a_dictionary(terms: set[str], other: str) -> None:
+    names = sorted(terms)
+    vocabulary = TermVocabulary(Texts.of(names))
+    assert dict(vocabulary) == {name: number for number, name in enumerate(names)}
+    assert vocabulary.get(other) == (names.index(other) if other in terms else None)
+    assert (other in vocabulary) == (other in terms)
+
+
+def test_scratch_arrays_leave_no_file_and_report_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = scratch_array(tmp_path, 1000, np.dtype(np.int32))
+    scratch[-1] = 7
+    assert scratch[-2:].tolist() == [0, 7]
+    for folder in (None, tmp_path):
+        array, empty = (Appended(folder, np.dtype(np.int32)) for _ in range(2))
+        for piece in ([1, 2], [], [3]):
+            array.append(np.array(piece))
+        assert array.array().tolist() == [1, 2, 3]
+        assert empty.array().tolist() == []
+    assert list(tmp_path.iterdir()) == []
+    if not Path("/dev/full").exists():
+        return
+    with open("/dev/full", "r+b", buffering=0) as full:
+        monkeypatch.setattr("tempfile.TemporaryFile", lambda dir: full)
+        with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+            Appended(tmp_path, np.dtype(np.int32)).append(np.zeros(1000))
+        with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+            scratch_array(tmp_path, 1000, np.dtype(np.int32))

@@ -19,8 +19,8 @@ from pyterrier_mathamr._common.drawing import (
     text_width,
 )
 from pyterrier_mathamr.formula import FormulaPair, opt_from_latex, trees_from_latex
+from pyterrier_mathamr.formula.tree import TYPES, tree_nodes
 
-from .trees import TYPES, tree_nodes
 from .typesetting import Paragraph, paint_paragraph, paragraph
 
 PAD, HEAD = 10.0, 24.0

@@ -20,6 +20,7 @@ from functools import lru_cache
 from html import escape
 from typing import NamedTuple
 
+import math_core
 from lxml import etree
 
 from pyterrier_mathamr._common.drawing import FONT_SIZE, Canvas, Outlines, Paint, shortened, text_on, text_width
@@ -46,10 +47,7 @@ _MARK = "Mulberry"  # a color that encodes the class of a part, which the conver
 def formula_html(latex: str, *, display: bool = False, parts: Sequence[tuple[int, int]] = ()) -> str:
     """Render a formula as MathML, without style attributes, which a strict content security policy refuses.
 
-    Args:
-        latex: the formula.
-        display: in a separate line.
-        parts: ranges of the LaTeX that get the class ``matched``; ranges that are not sub-expressions are ignored.
+    ``parts`` are ranges of the LaTeX that get the class ``matched``; those that are not sub-expressions are ignored.
     """
     try:
         return _formula_html(latex, display, tuple(parts))
@@ -93,8 +91,6 @@ def _formula_html(latex: str, display: bool, parts: tuple[tuple[int, int], ...] 
             return plain
         content = marked.partition(">")[2].replace(f'mathcolor="{color}"', 'class="matched"')
         return f"{plain.partition('>')[0]}>{content}"
-    import math_core
-
     latex = NOT_XML.sub(" ", latex)
     try:
         if len(latex) > _LONGEST_SHOWN:

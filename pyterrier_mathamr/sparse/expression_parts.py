@@ -25,9 +25,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
-from pyterrier_mathamr.sparse.index import UNBOUNDED, Names, best_first
-from pyterrier_mathamr.sparse.texts import Texts, TextsBuilder, ends_of, text_fields, texts_of
 from pyterrier_mathamr.store import Appended, Array, Content, DamagedError, Field, Kind, Rows, StoredPart, ranges
+
+from .index import UNBOUNDED, Names, best_first
+from .texts import Texts, TextsBuilder, ends_of, text_fields, texts_of
 
 KEY_BYTES = 16
 BLOCK = 1 << 16
@@ -63,9 +64,9 @@ def digests(pair: FormulaPair) -> tuple[str, str]:
     return _digest(pair.slt) if pair.slt else "", _digest(pair.opt) if pair.opt else ""
 
 
-def expression_key(of: tuple[str, str]) -> bytes:
+def expression_key(of_trees: tuple[str, str]) -> bytes:
     """Digest two trees' digests: what identifies their expression in a part."""
-    return hashlib.blake2b("|".join(of).encode(), digest_size=KEY_BYTES).digest()
+    return hashlib.blake2b("|".join(of_trees).encode(), digest_size=KEY_BYTES).digest()
 
 
 def expression_kind(payload: type[Payload], *fields: Field, type: str, format: str, version: int, index: str) -> Kind:
@@ -180,16 +181,16 @@ def unite(
     """Number the expressions of several pieces that own a formula; equal expressions have one number."""
     parts = 1 if folder is None else 1 + sum(map(len, keys)) // BLOCK
     bounds = np.array([((i << 32) // parts).to_bytes(4) for i in range(1, parts)], dtype=f"S{KEY_BYTES}")
-    cuts = [[0, *np.searchsorted(of, bounds).tolist(), len(of)] for of in keys]
+    cuts = [[0, *np.searchsorted(ascending, bounds).tolist(), len(ascending)] for ascending in keys]
     united, size = Appended(folder, bounds.dtype), 0
     numbers = [Appended(folder, np.dtype(np.int64)) for _ in keys]
     for part in range(parts):
-        here = [slice(*cut[part : part + 2]) for cut in cuts]
-        some = [of[cut][own[cut]] for of, own, cut in zip(keys, owning, here, strict=True)]
-        block = np.unique(np.concatenate([bounds[:0], *some]))
+        runs = [slice(*cut[part : part + 2]) for cut in cuts]
+        of_pieces = [(every[run], owns[run]) for every, owns, run in zip(keys, owning, runs, strict=True)]
+        block = np.unique(np.concatenate([bounds[:0], *(some[owns] for some, owns in of_pieces)]))
         united.append(block)
-        for number, of, own, cut in zip(numbers, keys, owning, here, strict=True):
-            number.append(np.where(own[cut], size + np.searchsorted(block, of[cut]), -1))
+        for number, (some, owns) in zip(numbers, of_pieces, strict=True):
+            number.append(np.where(owns, size + np.searchsorted(block, some), -1))
         size += len(block)
     return united.array(), [number.array() for number in numbers]
 
@@ -245,14 +246,14 @@ class Formulas(Generic[P]):
 
     def take(self, rows: Rows, folder: Path | None = None) -> Formulas[P]:
         """Return some of the formulas, of the same expressions."""
-        texts = {name: of.take(rows, folder) for name, of in self.texts.items()}
+        texts = {name: column.take(rows, folder) for name, column in self.texts.items()}
         return replace(self, expressions=self.expressions[rows], sources=self.sources[rows], texts=texts)
 
     def between(self, first: int, last: int) -> Formulas[P]:
         """Return the formulas of the expressions from ``first`` to before ``last``, where the expressions ascend."""
         start, stop = np.searchsorted(self.expressions, (first, last)).tolist()
-        here, texts = slice(start, stop), {name: of.between(start, stop) for name, of in self.texts.items()}
-        return replace(self, expressions=self.expressions[here], sources=self.sources[here], texts=texts)
+        run, texts = slice(start, stop), {name: column.between(start, stop) for name, column in self.texts.items()}
+        return replace(self, expressions=self.expressions[run], sources=self.sources[run], texts=texts)
 
 
 def content_of(pieces: Sequence[Formulas[P]], folder: Path | None = None) -> Content:
@@ -291,13 +292,13 @@ def content_of(pieces: Sequence[Formulas[P]], folder: Path | None = None) -> Con
 
 def _numbered(piece: Formulas[P], number: Rows, folder: Path | None) -> Formulas[P]:
     """Return formulas with the new numbers of their expressions, ascending."""
-    found, ascending, last = Appended(folder, np.dtype(np.int64)), True, 0
+    numbers, ascending, last = Appended(folder, np.dtype(np.int64)), True, 0
     for start in range(0, len(piece.expressions), BLOCK):
         some = number[piece.expressions[start : start + BLOCK]]
         ascending &= last <= some[0] and bool(np.all(some[:-1] <= some[1:]))
         last = some[-1]
-        found.append(some)
-    numbered = replace(piece, expressions=found.array())
+        numbers.append(some)
+    numbered = replace(piece, expressions=numbers.array())
     return numbered if ascending else numbered.take(np.argsort(numbered.expressions, kind="stable"), folder)
 
 
