@@ -17,7 +17,7 @@ pytest.importorskip("httpx")
 
 from starlette.testclient import TestClient
 
-from pyterrier_mathamr.engine.page import Answers, make_app, pages, server, turns
+from pyterrier_mathamr.engine.page import Answers, make_app, pages, server, workers
 from pyterrier_mathamr.engine.page.access import HEADERS
 from pyterrier_mathamr.engine.page.interface import REQUESTS, as_text, description
 from pyterrier_mathamr.posts import plain_text
@@ -95,7 +95,9 @@ def test_the_description_is_valid_and_names_every_request(client) -> None:
     assert client.get("/api/openapi.json").json() == DESCRIPTION
     referred = set(re.findall('"#/components/schemas/([A-Za-z]+)"', json.dumps(DESCRIPTION)))
     assert referred == set(DESCRIPTION["components"]["schemas"])
-    assert f"{turns.WAITING} requests" in DESCRIPTION["paths"]["/api/search"]["get"]["responses"]["503"]["description"]
+    assert (
+        f"{workers.WAITING} requests" in DESCRIPTION["paths"]["/api/search"]["get"]["responses"]["503"]["description"]
+    )
 
 
 @pytest.mark.parametrize("path", REQUESTS)
@@ -323,7 +325,7 @@ def test_a_fault_is_one_line_and_a_busy_server_reports_it(engine, monkeypatch) -
     answer = client.get("/api/search", params={"q": "x"})
     assert (answer.status_code, list(answer.json())) == (500, ["error"])
     assert "ZeroDivision" not in answer.text
-    monkeypatch.setattr(turns, "WAITING", 0)
+    monkeypatch.setattr(workers, "WAITING", 0)
     answer = client.get("/api/search", params={"q": "x"})
     assert answer.status_code == 503
     assert "retry-after" in answer.headers

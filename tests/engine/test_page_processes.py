@@ -1,25 +1,31 @@
-"""Questions made to occupy the server: each is answered or ended, and others are answered meanwhile."""
+"""The server's processes: questions made to occupy it are ended, others are answered meanwhile, and signals end all."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
 pytest.importorskip("httpx")
 
+import httpx
 from starlette.testclient import TestClient
 
 from pyterrier_mathamr._common.running.worker import OverLimitError
 from pyterrier_mathamr.engine.page import SeparateAnswers, interface, make_app, workers
-from tests.engine.conftest import QUERY, get
+from tests.engine.conftest import QUERY, built, get
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))  # scripts, not a part of the package
 from serving import HOSTILE
+
 
 LONGEST = interface.LONGEST_QUERY
 
@@ -124,8 +130,6 @@ def test_the_process_of_the_server_loads_neither_frames_nor_models() -> None:
 
 
 def test_a_long_post_is_sent_in_pieces_with_where_the_next_one_begins(tmp_path) -> None:
-    from tests.engine.conftest import built
-
     text = " ".join(f"Sentence {i} has $x_{{{i}}}$ in it." for i in range(4_000))
     engine = built(tmp_path / "long", [{"id": "long", "title": "Long", "text": text}, {"id": "b", "text": "in it"}])
     answers = SeparateAnswers(engine.path)
@@ -143,3 +147,100 @@ def test_a_long_post_is_sent_in_pieces_with_where_the_next_one_begins(tmp_path) 
         short = get(client, "/api/post", docno="b")
         assert (short["start"], short["end"]) == (0, short["characters"])
     answers.close()
+
+
+# ---- signals
+
+
+SIGNALS = [signal.SIGTERM, signal.SIGINT]
+PATIENCE = 60  # seconds; two usually suffice
+
+
+@contextlib.contextmanager
+def served(path: Path) -> Iterator[subprocess.Popen]:
+    """A server in a separate process."""
+    command = [sys.executable, "-m", "pyterrier_mathamr", "serve", str(path), "--port", "0"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def address_of(process: subprocess.Popen) -> str:
+    return process.stdout.readline().split(": ", 1)[1].split()[0]
+
+
+def children_of(process: subprocess.Popen) -> list[int]:
+    return [int(name) for name in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()] + [
+        int(number)
+        for thread in Path(f"/proc/{process.pid}/task").iterdir()
+        if thread.name != str(process.pid)
+        for number in (thread / "children").read_text().split()
+    ]
+
+
+def alive(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def ends(process: subprocess.Popen, number: int) -> None:
+    """Send a signal, and wait for the end of the server and of its processes."""
+    children = children_of(process)
+    process.send_signal(number)
+    process.wait(PATIENCE)
+    until = time.monotonic() + PATIENCE
+    while any(map(alive, children)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not any(map(alive, children))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delay", [0.1, 0.3, 0.6])
+def test_a_server_that_starts_is_ended(engine, delay) -> None:
+    with served(engine.path) as process:
+        time.sleep(delay)
+        ends(process, signal.SIGTERM)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_server_that_opens_its_engine_is_ended(engine, number) -> None:
+    with served(engine.path) as process:
+        address = address_of(process)
+        assert httpx.get(address, timeout=PATIENCE).status_code == 200  # the page is there before the engine
+        ends(process, number)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_server_that_waits_is_ended(engine, number) -> None:
+    with served(engine.path) as process:
+        address = address_of(process)
+        assert httpx.get(f"{address}api/search", params={"q": QUERY}, timeout=60).json()["systems"][0]["results"]
+        ends(process, number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
+def test_a_server_whose_requests_hang_is_ended_and_answers_other_requests_until_then(engine, number) -> None:
+    with served(engine.path) as process:
+        address = address_of(process)
+        assert httpx.get(f"{address}api/search", params={"q": QUERY}, timeout=60).status_code == 200
+        for child in children_of(process):
+            os.kill(child, signal.SIGSTOP)
+
+        def hang(path: str) -> None:
+            with contextlib.suppress(httpx.HTTPError):
+                httpx.get(address + path, params={"q": QUERY}, timeout=60)
+
+        waiting = [threading.Thread(target=hang, args=(path,)) for path in 4 * ["api/search", "api/preview"]]
+        for thread in waiting:
+            thread.start()
+        time.sleep(0.5)
+        assert httpx.get(address, timeout=PATIENCE).status_code == 200
+        ends(process, number)
+        for thread in waiting:
+            thread.join()

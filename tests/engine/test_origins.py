@@ -1,7 +1,8 @@
-"""Filters by folder, type and date: exactly the best of the posts that pass, and errors that list what there is."""
+"""Where posts were read: searches within a folder, type or time, and links from results to their files."""
 
 import os
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -9,9 +10,10 @@ from click.testing import CliRunner
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.engine import SearchEngine, reader
-from pyterrier_mathamr.engine.origins import EVERYTHING, Filter, folders_of, kinds_of
-from pyterrier_mathamr.posts import Origin
-from tests.engine.conftest import built
+from pyterrier_mathamr.engine.origins import EVERYTHING, Filter, LinkTemplate, folders_of, kinds_of
+from pyterrier_mathamr.posts import Document, Origin
+from tests.engine.conftest import built, client_of, get, written
+
 
 ORIGINS = {
     "analysis/limits.md#a": Origin("/n", "analysis/limits.md", 1, "", "theorem", "2026-03-31"),
@@ -33,12 +35,10 @@ NOTES = {
 @pytest.fixture(scope="module")
 def notes(tmp_path_factory) -> SearchEngine:
     folder = tmp_path_factory.mktemp("filters")
-    for name, text in NOTES.items():
-        file = folder / "notes" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
+    written(folder / "notes", NOTES)
+    for name in NOTES:
         day = datetime(2025 if name.startswith("algebra") else 2026, 3, 1, 12, tzinfo=UTC).timestamp()
-        os.utime(file, (day, day))
+        os.utime(folder / "notes" / name, (day, day))
     return built(folder / "e", folder / "notes")
 
 
@@ -97,13 +97,7 @@ def test_a_filter_gives_the_best_of_the_posts_that_pass(notes, system, scored, m
     monkeypatch.setattr(reader, "_SCORED", scored)
     query = notes.question("limit of a series")
     everything = notes.found(query, 10, system)
-    for chosen in (
-        Filter("algebra/"),
-        Filter("analysis"),
-        Filter("top.txt"),
-        Filter(since="2026"),
-        Filter(until="2025"),
-    ):
+    for chosen in (Filter("algebra/"), Filter("analysis"), Filter("top.txt"), Filter(since="2026")):
         among = chosen.chosen(notes.snapshot().origins)
         expected = [place for place, docno in enumerate(everything.docnos) if docno in among]
         for k in (1, 2, 10):
@@ -114,10 +108,8 @@ def test_a_filter_gives_the_best_of_the_posts_that_pass(notes, system, scored, m
 
 def test_search_has_the_filters_and_a_filter_that_nothing_passes_finds_nothing(notes) -> None:
     assert notes.search("limit", within="analysis/", k=1)["docno"].iloc[0].startswith("analysis/")
-    assert set(notes.search("limit series", weak=True, until="2025")["docno"]) == {
-        "algebra/rings.md",
-        "algebra/groups.md",
-    }
+    old = notes.search("limit series", weak=True, until="2025")["docno"]
+    assert set(old) == {"algebra/rings.md", "algebra/groups.md"}
     assert notes.search("limit", within="algebra", since="2026").empty
     assert list(notes.search("limit", since="2030").columns) == list(notes.search("limit").columns)
 
@@ -131,28 +123,107 @@ def test_the_command_has_the_filters(notes, tmp_path) -> None:
     wrong = run("limit", "--kind", "lemma")
     assert (wrong.exit_code, "--kind lemma is not accepted; give one of the types: file." in wrong.output) == (1, True)
     assert "analysis/limits.md:1" in run("x^2", "--formula", "--in", "analysis/").output
-    assert (
-        run("x^2", "--formula", "--in", "algebra/").output
-        == "No formula like this one was found. To search by words, leave out --formula.\n"
-    )
+    nothing = "No formula like this one was found. To search by words, leave out --formula.\n"
+    assert run("x^2", "--formula", "--in", "algebra/").output == nothing
     (tmp_path / "topics.tsv").write_text("1\tlimit\n")
     of_topics = run("--topics", str(tmp_path / "topics.tsv"), "-o", str(tmp_path / "run"), "--in", "algebra/")
     assert "--topics cannot be combined with" in of_topics.output
 
 
 def test_the_page_has_the_filters_and_lists_folders_and_types(notes) -> None:
-    testclient = pytest.importorskip("starlette.testclient")
-    from pyterrier_mathamr.engine.page import Answers, make_app
-
-    with testclient.TestClient(make_app(Answers(notes, ["blend", "bm25"])), base_url="http://localhost") as client:
-        settings = client.get("/api/settings").json()
+    with client_of(notes, "blend", "bm25") as client:
+        settings = get(client, "/api/settings")
         assert settings["folders"] == ["algebra/", "analysis/", "analysis/deep/"]
         assert settings["kinds"] == ["file"]
-        found = client.get("/api/search", params={"q": "limit", "in": "algebra/", "weak": "1", "kind": "file"}).json()
+        found = get(client, "/api/search", **{"q": "limit", "in": "algebra/", "weak": "1", "kind": "file"})
         for system, count in zip(found["systems"], (2, 1), strict=True):
             assert [result["docno"].partition("/")[0] for result in system["results"]] == ["algebra"] * count
         wrong = client.get("/api/search", params={"q": "limit", "in": "nowhere/"})
         assert (wrong.status_code, "analysis/deep/" in wrong.json()["error"]) == (400, True)
         for folder, count in (("analysis/", 1), ("algebra/", 0)):
-            formulas = client.get("/api/search", params={"q": "x^2", "mode": "formulas", "in": folder}).json()
+            formulas = get(client, "/api/search", **{"q": "x^2", "mode": "formulas", "in": folder})
             assert len(formulas["systems"][0]["results"]) == count
+
+
+# ---- links
+
+
+def document(file: str = "sub/a b.md", line: int = 7, root: str = "/notes", kind: str = "theorem") -> Document:
+    return Document(f"{file}#^x", "", "", origin=Origin(root, file, line, "S", kind))
+
+
+@pytest.mark.parametrize(
+    ("template", "link"),
+    [
+        ("vscode://file/{path}:{line}", "vscode://file/notes/sub/a%20b.md:7"),
+        ("file://{path}", "file:///notes/sub/a%20b.md"),
+        ("file:///{path}", "file:///notes/sub/a%20b.md"),
+        ("obsidian://open?path={path}", "obsidian://open?path=%2Fnotes%2Fsub%2Fa%20b.md"),
+        ("https://x.org/{file}#L{line}", "https://x.org/sub/a%20b.md#L7"),
+        ("HTTP://x.org?q={docno}&n={line}", "HTTP://x.org?q=sub%2Fa%20b.md%23%5Ex&n=7"),
+        ("https://x.org/find/?pattern={name}#doc", "https://x.org/find/?pattern=%5Ex#doc"),
+    ],
+)
+def test_a_link_has_the_values_of_the_post_percent_encoded(template, link) -> None:
+    assert LinkTemplate(template).link(document()) == link
+
+
+def test_a_whole_file_begins_at_its_first_line_and_a_record_has_a_link_only_by_its_docno(tmp_path) -> None:
+    assert LinkTemplate("file:{path}:{line}").link(document(line=0)).endswith(":1")
+    assert LinkTemplate("file:{path}").link(document(kind="")) == ""
+    assert LinkTemplate("https://x.org/{name}").link(Document("a.md", "", "", origin=Origin("/n", "a.md"))) == ""
+    assert LinkTemplate("https://x.org/{name}").link(document()._replace(docno="a.md")) == ""
+    assert LinkTemplate("https://x.org/{docno}").link(document("q&a", kind="")) == "https://x.org/q%26a%23%5Ex"
+    (tmp_path / "a.tex").write_text("x")  # a source that is one file
+    found = LinkTemplate("file://{path}").link(document("part/b.tex", root=str(tmp_path / "a.tex")))
+    assert found == f"file://{(tmp_path / 'part' / 'b.tex').as_posix()}"
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "javascript:alert('{line}')", "JavaScript:{path}", " javascript:{path}", "java\nscript:{path}",
+        "vbscript:{line}",
+        "data:text/html,{file}", "{path}", "{file}:x", "//x.org/{path}", "http://x.org/", "http://x.org/{title}",
+        "http://x.org/{path", "http://x.org/{}", "http://x .org/{path}", "",
+    ],
+)  # fmt: skip
+def test_other_schemes_fields_and_blanks_are_refused(template) -> None:
+    with pytest.raises(ConfigError, match="link="):
+        LinkTemplate(template)
+
+
+def test_no_docno_leaves_its_place_in_a_link() -> None:
+    hostile = document('javascript:alert(1)//"><script>/?#&{line}', root="/n")
+    link = LinkTemplate("https://x.org/{file}?a={docno}").link(hostile)
+    assert not set(link) & set('"<>{} ')
+    assert link.startswith("https://x.org/javascript:alert%281%29//%22%3E%3Cscript%3E/%3F%23%26%7Bline%7D?a=")
+
+
+NOTE = """# Limits
+
+Words about limits.
+
+**Theorem (Zorn).** Each chain $c$ has a bound.
+
+*Proof.* By choice $p$.
+
+**Lemma.** Another thing $q$.
+"""
+
+
+def test_the_frames_and_the_page_show_where_a_result_was_read(tmp_path: Path) -> None:
+    engine = built(tmp_path / "e", written(tmp_path / "notes", {"a.md": NOTE}))
+    found = engine.search("each chain has a bound by choice", k=1)
+    [row] = found.to_dict("records")
+    assert (row["docno"], row["title"], row["kind"]) == ("a.md#theorem-zorn", "Theorem (Zorn)", "theorem")
+    assert (row["file"], row["line"], row["section"]) == ("a.md", 5, "Limits")
+    [row] = engine.search_formula("p", k=1).to_dict("records")
+    assert (row["post_id"], row["file"], row["line"], row["section"]) == ("a.md#theorem-zorn", "a.md", 5, "Limits")
+    place = {"file": "a.md", "line": 5, "section": "Limits", "kind": "theorem"}
+    link = f"file://{tmp_path.as_posix()}/notes/a.md"
+    for given, expected in ((None, ""), ("file://{path}", link)):
+        with client_of(engine, link=given) as client:
+            for mode, q in (("posts", "chain"), ("formulas", "p")):
+                result = get(client, "/api/search", q=q, mode=mode)["systems"][0]["results"][0]
+                assert {name: result[name] for name in (*place, "link")} == {**place, "link": expected}
