@@ -87,13 +87,13 @@ def test_a_post_without_its_file_is_cited_as_it_was_indexed(tmp_path) -> None:
 
 
 def test_a_long_quotation_in_a_long_file_needs_linear_time(tmp_path) -> None:
-    folder = written(tmp_path / "notes", {"long.txt": "a b " * 250_000 + "the end"})
+    folder = written(tmp_path / "notes", {"long.txt": "a b " * 60_000 + "the end"})
     posts = built(tmp_path / "e", folder).snapshot().indexes.posts
     start = time.process_time()
     with pytest.raises(DocumentError, match="does not contain the quotation"):
         cited(posts, "long.txt", "a b " * 900 + "c")
     assert cited(posts, "long.txt", "b a b the end").first == 1
-    assert time.process_time() - start < 30
+    assert time.process_time() - start < 10
 
 
 def test_a_file_in_latin_1_and_one_that_a_single_file_includes_are_cited(tmp_path) -> None:

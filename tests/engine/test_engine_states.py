@@ -177,7 +177,7 @@ while not stop.exists():
     print("added", flush=True)
     engine.delete("new")
 """
-_THREADS, _ANSWERS, _ADDITIONS = 8, 25, 2
+_THREADS, _ANSWERS, _ADDITIONS = 8, 10, 2
 
 
 def test_answers_during_additions_and_deletions_are_each_of_one_state(path) -> None:

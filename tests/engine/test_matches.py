@@ -99,12 +99,14 @@ def test_the_threshold_is_the_quantile_of_random_questions_and_random_other_post
     assert at.record.unrelated == unrelated_scores(at.indexes.posts, at.retriever(), at.options.model)
     monkeypatch.setitem(OF_ARQMATH, at.options.model, 2 * ((math.inf,) * len(LEVELS),))  # which bound nothing
     estimated = unrelated_scores(at.indexes.posts, at.retriever(), at.options.model)
-    every = []
-    for document in at.indexes.posts:
-        for sentence in (text_of(post_from_html(html)) for html in (document.title, document.html)):
-            found = many.retriever()(many.frame(sentence))
-            share = share_known(many.question(sentence), len(many))
-            every += (share * found["score"])[found["docno"] != document.docno].tolist()
+    sentences = [(post.docno, text_of(post_from_html(html))) for post in at.indexes.posts
+                 for html in (post.title, post.html)]  # fmt: skip
+    retriever, every = at.blend(), []
+    queries = retriever.read({str(i): post_from_any(sentence) for i, (_, sentence) in enumerate(sentences)})
+    for (docno, _), query in zip(sentences, queries, strict=True):
+        documents, scores = retriever.best(query, len(many))
+        others = np.array(retriever.docnos(documents)) != docno
+        every += (share_known(query, len(many)) * scores[others]).tolist()
     by_hand = np.quantile(every, LEVELS)  # whole bodies instead of sentences, and all pairs instead of a sample
     assert np.interp(GOOD, LEVELS, estimated.sentences) == pytest.approx(np.interp(GOOD, LEVELS, by_hand), rel=0.15)
 

@@ -8,7 +8,6 @@ import pytest
 from pyterrier_mathamr.cli.engine import results_table
 from pyterrier_mathamr.engine import SearchEngine
 from pyterrier_mathamr.engine.mcp import Tools
-from pyterrier_mathamr.engine.origins import EVERYTHING
 from pyterrier_mathamr.engine.page import Answers
 from pyterrier_mathamr.engine.posts import PostStore, normalized
 from pyterrier_mathamr.posts import Document
@@ -91,7 +90,7 @@ def test_a_named_post_passes_no_filter_that_excludes_it(engine) -> None:
 
 def test_every_face_says_that_the_question_is_the_name(engine) -> None:
     assert " named  Theorem 1 (Hurewicz)" in results_table(engine.search("Hurewicz"), formula=False)
-    assert "(named, match 9" in Tools(engine).search("Hurewicz", 1, 0, False, EVERYTHING, 400)
+    assert "(named, match 9" in Tools(engine).search("Hurewicz", 1, max_tokens=400)
     page = Answers(engine)
     [first, *_] = page.search("Hurewicz")["systems"][0]["results"]
     assert first["named"]

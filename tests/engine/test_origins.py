@@ -14,7 +14,6 @@ from pyterrier_mathamr.engine.origins import EVERYTHING, Filter, LinkTemplate, f
 from pyterrier_mathamr.posts import Document, Origin
 from tests.engine.conftest import built, client_of, get, written
 
-
 ORIGINS = {
     "analysis/limits.md#a": Origin("/n", "analysis/limits.md", 1, "", "theorem", "2026-03-31"),
     "analysis/limits.md#b": Origin("/n", "analysis/limits.md", 9, "", "proof", "2026-04-01"),

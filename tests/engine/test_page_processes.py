@@ -27,9 +27,6 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))  # scripts, no
 from serving import HOSTILE
 
 
-LONGEST = interface.LONGEST_QUERY
-
-
 @pytest.fixture(scope="module")
 def client(engine):
     """A client of the server with its processes."""
@@ -40,13 +37,16 @@ def client(engine):
     answers.close()
 
 
+PATHS = [
+    ("preview", {}), ("preview", {"mode": "formulas"}), ("search", {}), ("search", {"mode": "formulas"}),
+    ("explain", {"docno": "basel"}), ("post", {"docno": "basel"}),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_question_is_answered_or_ended_and_leaves_the_server_as_it_was(client, name) -> None:
-    assert len(HOSTILE[name]) <= LONGEST
-    for path, others in (
-        ("preview", {}), ("preview", {"mode": "formulas"}), ("search", {}), ("search", {"mode": "formulas"}),
-        ("explain", {"docno": "basel"}), ("post", {"docno": "basel"}),
-    ):  # fmt: skip
+    assert len(HOSTILE[name]) <= interface.LONGEST_QUERY
+    for path, others in PATHS:
         answer = client.get(f"/api/{path}", params={"q": HOSTILE[name], **others})
         assert answer.status_code in (200, 503), (path, answer.text)
         assert answer.status_code == 200 or len(answer.json()["error"].splitlines()) == 1
@@ -88,19 +88,6 @@ def test_processes_answer_and_refuse_like_the_engine(client, engine) -> None:
     assert client.get("/api/graph/basel.svg", params={"sentence": 99}).status_code == 400
     assert client.get("/api/post", params={"docno": "basel", "start": "x"}).status_code == 400
     assert get(client, "/api/settings")["size"] == len(engine)
-
-
-def test_requests_at_the_same_time_use_several_processes(client) -> None:
-    found = []
-    threads = [
-        threading.Thread(target=lambda: found.append(get(client, "/api/search", q=QUERY)["systems"][0]["results"]))
-        for _ in range(12)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [each[0]["docno"] for each in found] == 12 * ["basel"]
 
 
 def test_warming_up_starts_each_searching_process_and_questions_are_answered_meanwhile(engine) -> None:
@@ -152,8 +139,8 @@ def test_a_long_post_is_sent_in_pieces_with_where_the_next_one_begins(tmp_path) 
 # ---- signals
 
 
-SIGNALS = [signal.SIGTERM, signal.SIGINT]
 PATIENCE = 60  # seconds; two usually suffice
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 
 
 @contextlib.contextmanager
@@ -198,32 +185,29 @@ def ends(process: subprocess.Popen, number: int) -> None:
     assert not any(map(alive, children))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("delay", [0.1, 0.3, 0.6])
-def test_a_server_that_starts_is_ended(engine, delay) -> None:
-    with served(engine.path) as process:
-        time.sleep(delay)
-        ends(process, signal.SIGTERM)
+STATES = [
+    *((delay, signal.SIGTERM) for delay in (0.1, 0.3, 0.6)),  # while it starts
+    *(("", number) for number in (signal.SIGTERM, signal.SIGINT)),  # the page is there before the engine is open
+    *(("api/search", number) for number in (signal.SIGTERM, signal.SIGINT)),  # while it waits
+]
 
 
+@needs_proc
 @pytest.mark.slow
-@pytest.mark.parametrize("number", SIGNALS)
-def test_a_server_that_opens_its_engine_is_ended(engine, number) -> None:
+@pytest.mark.enable_socket
+@pytest.mark.parametrize(("state", "number"), STATES)
+def test_a_server_is_ended_in_each_state(engine, state: float | str, number: int) -> None:
     with served(engine.path) as process:
-        address = address_of(process)
-        assert httpx.get(address, timeout=PATIENCE).status_code == 200  # the page is there before the engine
+        if isinstance(state, float):
+            time.sleep(state)
+        else:
+            address = address_of(process) + state
+            assert httpx.get(address, params={"q": QUERY}, timeout=PATIENCE).status_code == 200
         ends(process, number)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", SIGNALS)
-def test_a_server_that_waits_is_ended(engine, number) -> None:
-    with served(engine.path) as process:
-        address = address_of(process)
-        assert httpx.get(f"{address}api/search", params={"q": QUERY}, timeout=60).json()["systems"][0]["results"]
-        ends(process, number)
-
-
+@needs_proc
+@pytest.mark.enable_socket
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_server_whose_requests_hang_is_ended_and_answers_other_requests_until_then(engine, number) -> None:
     with served(engine.path) as process:

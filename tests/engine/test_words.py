@@ -12,7 +12,6 @@ from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.engine import SearchEngine
 from pyterrier_mathamr.engine.mcp import Tools
-from pyterrier_mathamr.engine.origins import EVERYTHING
 from pyterrier_mathamr.formula.display.typesetting import text_of
 from pyterrier_mathamr.sparse.texts import Texts, nearest_terms
 from tests.engine.conftest import built, client_of, get
@@ -126,9 +125,9 @@ def test_the_command_line_and_assistants_are_told(notes) -> None:
     ran = CliRunner().invoke(main, ["search", str(notes.path), "Hausdorf", "--json"])
     assert json.loads(ran.stdout.splitlines()[0])["docno"] == "haus"
     assert told in ran.stderr
-    answer = Tools(notes).search("Hausdorf", 3, 0, False, EVERYTHING, 400)
+    answer = Tools(notes).search("Hausdorf", 3, max_tokens=400)
     assert answer.startswith(f"[{told}]\n1. haus  ")
-    assert Tools(notes).search("zebra", 3, 0, False, EVERYTHING, 400).startswith("No good match.")
+    assert Tools(notes).search("zebra", 3, max_tokens=400).startswith("No good match.")
 
 
 @pytest.mark.parametrize(("q", "replaced"), [("Hausdorf <b>", True), ("Hausdorf space", False)])
