@@ -36,7 +36,7 @@ from .snippets import substitution_text
 try:
     from pydantic import Field
 except ImportError:  # without the extra, of which `make_server` tells
-    Field = dict  # type: ignore[assignment, misc]
+    Field = dict  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -220,9 +220,9 @@ class Tools:
             docno = _named(engine, docno)
             text = plain_text(engine.post(docno))
             if context:
-                own, around = engine.origins[docno], [docno]
-                if own.kind:  # it is of a file
-                    of_file = [name for name, origin in engine.origins.items() if origin[:2] == own[:2]]
+                origin, around = engine.origins[docno], [docno]
+                if origin.kind:  # it is of a file
+                    of_file = [name for name, other in engine.origins.items() if other[:2] == origin[:2]]
                     of_file.sort(key=lambda name: engine.origins[name].line)
                     at = of_file.index(docno)
                     around = of_file[max(at - context, 0) : at + context + 1]

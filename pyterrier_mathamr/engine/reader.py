@@ -175,7 +175,7 @@ class EngineReader(Counted):
     def graph(self, docno: str) -> MathAMRGraph:
         """Return the whole graph of a post, and build it if the model reads, and so the engine stores, less."""
         at = self.snapshot()
-        if _model(at.options).reads >= {"amr", "trees"}:
+        if model_of(at.options).reads >= {"amr", "trees"}:
             return at.indexes.graphs[docno]
         [built] = GraphBuilder(at.options.parser).build_rows([*Records(at.indexes.posts, [docno])])
         graph: MathAMRGraph = built["graph"]
@@ -288,8 +288,8 @@ class EngineReader(Counted):
         if words := str(suggestions):
             warnings.warn(MathAMRWarning(words), stacklevel=2)
         question = at.question(suggestions.searched)
-        found = at.found(question, k, chosen=Filter(within, kind, since, until))
-        return at.shown(question, found.kept(weak))
+        hits = at.found(question, k, chosen=Filter(within, kind, since, until))
+        return at.shown(question, hits.kept(weak))
 
     def found(
         self, query: ReadQuery, k: int, system: str = "blend", chosen: Filter = EVERYTHING, part: slice = slice(None)
@@ -365,7 +365,10 @@ class EngineReader(Counted):
         at = self.snapshot()
         formulas = list(islice(at._ranked_formulas(latex, k, Filter(within, kind, since, until)), k))
         columns = ["docno", "post_id", "score", "latex", "tier", "matched", "substitution"]
-        rows = [(of.id, of.document.docno, of.score, of.latex, of.tier, of.matched, of.substitution) for of in formulas]
+        rows = [
+            (each.id, each.document.docno, each.score, each.latex, each.tier, each.matched, each.substitution)
+            for each in formulas
+        ]
         documents = [formula.document for formula in formulas]
         titles = list(map(text_of, at.headings(documents)))
         places = _columns(documents, "file", "line", "section")
@@ -503,7 +506,7 @@ class EngineReader(Counted):
     def _similar_formulas(self, *, candidates: int = 1000) -> SimilarFormulaRetriever:
         """Return the retriever of formulas that share symbols: ``latex`` to ``docno``, ``post_id``, ``score``."""
         at = self.snapshot()
-        model = _model(at.options)
+        model = model_of(at.options)
         graphs = GraphBuilder(at.options.parser, queries="formula", reads=model.reads)
         indexes = at.indexes.tangent, at.indexes.formulas
         return SimilarFormulaRetriever(*indexes, graphs, model, candidates=candidates)
@@ -601,7 +604,7 @@ class EngineSnapshot(EngineReader):
 
     def encode(self) -> pt.Transformer:
         """Return the transformer of queries to ``query_embs``."""
-        model = _model(self.options)
+        model = model_of(self.options)
         return GraphBuilder(self.options.parser, reads=model.reads) >> model.query_encoder()
 
 
@@ -631,7 +634,7 @@ class MacroWriter(Leaf, Transformer):
 
 def blended(indexes: Indexes, options: EngineOptions, *, named: bool = True, **how: int) -> BlendedRetriever:
     """Return the retriever of some indexes; ``named``: posts whose name is the query come first."""
-    model, weights = _model(options), fitted_weights(options.model)
+    model, weights = model_of(options), fitted_weights(options.model)
     graphs = GraphBuilder(options.parser, reads=model.reads)
     return BlendedRetriever(
         indexes.bm25, indexes.vectors, graphs, model, weights, indexes.posts if named else None, **how
@@ -639,8 +642,8 @@ def blended(indexes: Indexes, options: EngineOptions, *, named: bool = True, **h
 
 
 @lru_cache(maxsize=4)
-def _model(options: EngineOptions) -> MathAMR:
-    """Open the model of an engine, once for all of its states."""
+def model_of(options: EngineOptions) -> MathAMR:
+    """Open the model of an engine, once for all of its states and changes."""
     return MathAMR.from_pretrained(options.model)
 
 

@@ -67,7 +67,7 @@ from pyterrier_mathamr.store import (
 from .generations import ENGINE, REMOVED, EngineOptions, EngineRecord, Generations, Indexes
 from .posts import AT_ONCE, PostStore, Records, distinct_formulas, having
 from .ranking import unrelated_scores
-from .reader import EngineReader, EngineSnapshot, blended
+from .reader import EngineReader, EngineSnapshot, blended, model_of
 from .sources import Update, named_sources, read_changes, read_posts, tombstones_of, without_tombstones
 from .worker import BatchRead, ReadBatch, prepare
 
@@ -205,8 +205,7 @@ class SearchEngine(EngineReader, SharedArtifact):
                 indexes.posts.write(documents, "create", asdict(options))
             if callable(model):
                 options = _with_model(options, model(len(indexes.posts.snapshot())))
-            encoder = MathAMR.from_pretrained(options.model)
-            _build_indexes(indexes, encoder, parser, mode="create", executor=executor, verbose=verbose)
+            _build_indexes(indexes, model_of(options), parser, mode="create", executor=executor, verbose=verbose)
             unrelated = unrelated_scores(indexes.posts, blended(indexes, options, named=False), options.model)
             engine._generations.publish(generation, EngineRecord("", {}, options, prefixes, unrelated, {}, defined))
         return engine
@@ -411,8 +410,7 @@ class SearchEngine(EngineReader, SharedArtifact):
         if len(having(indexes.posts, docnos)) < len(docnos):
             indexes.posts.write(documents, "append")
         executor = processes_for(get_parser(options.parser), workers)
-        model = MathAMR.from_pretrained(options.model)
-        _build_indexes(indexes, model, options.parser, mode="append", executor=executor, verbose=verbose)
+        _build_indexes(indexes, model_of(options), options.parser, mode="append", executor=executor, verbose=verbose)
 
     def _publish(self, old: EngineSnapshot, indexes: Indexes, record: EngineRecord) -> None:
         indexes.compact(_COMPACTED)

@@ -146,7 +146,7 @@ def test_an_answer_has_a_limit_and_explains_how_to_get_the_rest(tmp_path) -> Non
 
 
 def test_no_answer_has_more_than_4000_tokens_unless_asked_for(tmp_path) -> None:
-    words = [f"limit {'word ' * 30} ${'x' * 400}$ √∑∫ {'a' * 9000}" for _ in range(60)]
+    words = [f"limit {'word ' * 30} ${'x' * 400}$ √∑∫ {'a' * 9000}" for _ in range(32)]
     posts = [{"id": f"p{i}", "title": text, "text": text * 3} for i, text in enumerate(words)]
     engine = built(tmp_path / "e", posts)
     calls = [

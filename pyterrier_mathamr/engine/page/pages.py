@@ -137,7 +137,7 @@ class PageFiles:
         title = f"{_short(name, _LONGEST_NAME)} – {collection}" if name else collection
         tags = {"og:title": title, "og:description": _short(about, _LONGEST_ABOUT), "og:site_name": collection}
         head = f'<title>{escape(title)}</title>\n<meta name="description" content="{escape(tags["og:description"])}">'
-        head += "".join(f'\n<meta property="{key}" content="{escape(of)}">' for key, of in tags.items())
+        head += "".join(f'\n<meta property="{key}" content="{escape(tag)}">' for key, tag in tags.items())
         parts = {
             "head": f'{head}\n<meta property="og:type" content="website">',
             "kind": "reading" if request.query_params.get("post") else "found" if name else "home",
