@@ -272,7 +272,7 @@ class BlendedRetriever(Leaf, SparseRetriever):
         return among[places[order]], scores[order]
 
     def score(self, query: ReadQuery, documents: Rows) -> Floats:
-        """Score documents, found or not, by the blend: float64 ``[documents]``."""
+        """Score ``documents``, found or not, for ``query`` by the blend: float64 ``[documents]``."""
         return query.blend(*self._exact(query, documents)) + query.bonus(documents)
 
     def _exact(self, query: ReadQuery, documents: Rows) -> tuple[Floats, Floats]:
@@ -318,7 +318,7 @@ class BlendedRetriever(Leaf, SparseRetriever):
         return self.explain_read(read, asked)
 
     def explain_read(self, query: ReadQuery, asked: Asked) -> Explanation:
-        """Explain the score of the document that ``asked`` names."""
+        """Explain the score for ``query`` of the document that ``asked`` names."""
         asked = asked._replace(row={**query.row, **asked.row})
         of_words = explain_tokens(asked, query.post, query.weighed, self.bm25.snapshot())
         of_graph = self.vectors.scorer().explain(asked.row, asked.docno)
