@@ -346,8 +346,8 @@ def _search(
     overwrite: bool,
     **filters: str,
 ) -> None:
-    from pyterrier_mathamr.engine.matches import GOOD
     from pyterrier_mathamr.engine.origins import Filter, LinkTemplate
+    from pyterrier_mathamr.engine.ranking import GOOD
     from pyterrier_mathamr.explain.explanation import table_of
 
     if output is not None or overwrite:
@@ -448,7 +448,7 @@ def _no_formula(engine: EngineSnapshot, query: str) -> str:
 
 def results_table(results: pd.DataFrame, formula: bool) -> str:
     """Write results for a terminal: rank, match (of a formula its score), title and place, and below the snippet."""
-    from pyterrier_mathamr.engine.matches import percent
+    from pyterrier_mathamr.engine.ranking import percent
     from pyterrier_mathamr.engine.snippets import substitution_text
 
     indent = " " * _INDENT

@@ -21,16 +21,14 @@ from functools import lru_cache
 from itertools import accumulate
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pyterrier_mathamr.posts import Document, DocumentError, latex_of_unicode, plain_text, post_from_html
 from pyterrier_mathamr.posts.files import LARGEST_FILE, decoded
 from pyterrier_mathamr.sparse.tokens import LAYOUT
 
 from .origins import source_folder, source_path
-
-if TYPE_CHECKING:
-    from .reader import EngineSnapshot
+from .posts import PostStore
 
 LONGEST = 4_000
 """Characters of a quotation."""
@@ -50,13 +48,13 @@ class Citation(NamedTuple):
     note: str = ""  # why the post is cited and not its file; else empty
 
 
-def cited(at: EngineSnapshot, docno: str, quotation: str) -> Citation:
+def cited(posts: PostStore, docno: str, quotation: str) -> Citation:
     """Find a quotation of a post, in its file if it is still there.
 
     Raises:
         UnknownIdError: there is no such post. DocumentError: it is not in the post; gives the closest sentence.
     """
-    [document] = at.indexes.posts.get_many([docno])
+    [document] = posts.get_many([docno])
     post = post_from_html(document.html, document.title)
     stored = plain_text(post)
     wanted = [symbol for symbol, _, _ in _symbols(quotation)]
@@ -88,7 +86,7 @@ def _symbols(text: str) -> Iterator[tuple[str, int, int]]:
 
 @lru_cache(maxsize=4096)
 def _normal(symbol: str) -> tuple[str, ...]:
-    """Normalize a symbol for comparison: nothing for layout."""
+    """Write a symbol as it is compared: nothing for layout."""
     if symbol in _IGNORED or symbol.startswith((r"\begin", r"\end")):
         return ()
     if symbol.isascii() or (symbol.isalpha() and len(symbol) > 1):

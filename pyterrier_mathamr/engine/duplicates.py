@@ -19,19 +19,17 @@ renamed variables: ``python -m studies duplicates``. Comparing all vectors is qu
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from pyterrier_mathamr.posts import PLACEHOLDER, Document, MathPost, post_from_html
+from pyterrier_mathamr.posts import PLACEHOLDER, Document, post_from_html
 from pyterrier_mathamr.sparse.tokens import TEXT, lex_latex, word_tokens, words_and_runs
 
+from .generations import Indexes
 from .ranking import Floats
-
-if TYPE_CHECKING:
-    from .reader import EngineSnapshot
 
 NEIGHBORS = 10
 """Posts that are compared with each one."""
@@ -70,13 +68,13 @@ def similarities(features: Floats, weights: SamenessWeights) -> Floats:
     return similarity
 
 
-def candidates(at: EngineSnapshot, docnos: Sequence[str]) -> list[tuple[str, str]]:
-    """List pairs of posts, each once, if one is among the nearest of the other; of each thread only one post."""
+def candidates(indexes: Indexes, threads_of: Mapping[str, str], docnos: Sequence[str]) -> list[tuple[str, str]]:
+    """List pairs of posts, each once, if one is among the nearest of the other; none is of one thread."""
     if len(docnos) < 2:
         return []
-    vectors = at.indexes.vectors.snapshot()
+    vectors = indexes.vectors.snapshot()
     rows, _ = vectors.rows(vectors.find(docnos), "doc")
-    _, threads = np.unique([at.threads[docno] for docno in docnos], return_inverse=True)
+    _, threads = np.unique([threads_of[docno] for docno in docnos], return_inverse=True)
     pairs: set[tuple[int, int]] = set()
     nearest = min(NEIGHBORS, len(docnos) - 1)
     for start in range(0, len(rows), _BLOCK):
@@ -89,13 +87,13 @@ def candidates(at: EngineSnapshot, docnos: Sequence[str]) -> list[tuple[str, str
     return [(docnos[i], docnos[j]) for i, j in sorted(pairs)]
 
 
-def compared(at: EngineSnapshot, pairs: Sequence[tuple[str, str]]) -> Floats:
+def compared(indexes: Indexes, pairs: Sequence[tuple[str, str]]) -> Floats:
     """Compute v and w · f of each pair: float64 ``[pairs, 2]``."""
     docnos = list(dict.fromkeys(docno for pair in pairs for docno in pair))
     numbers = {docno: number for number, docno in enumerate(docnos)}
-    vectors = at.indexes.vectors.snapshot()
+    vectors = indexes.vectors.snapshot()
     rows, _ = vectors.rows(vectors.find(docnos), "doc")
-    contents = [_contents(at, document) for document in at.indexes.posts.get_many(docnos)]
+    contents = [_contents(indexes, document) for document in indexes.posts.get_many(docnos)]
     features = np.empty((len(pairs), 2))
     for pair, (one, other) in enumerate((numbers[a], numbers[b]) for a, b in pairs):
         (words, formulas), (other_words, other_formulas) = contents[one], contents[other]
@@ -109,21 +107,19 @@ def compared(at: EngineSnapshot, pairs: Sequence[tuple[str, str]]) -> Floats:
 
 def only_in_one(one: Document, other: Document) -> tuple[str, str]:
     """List the words and formulas of each post that the other lacks, formulas with other letters aside, in order."""
-    parts = [_parts(post_from_html(post.html, post.title)) for post in (one, other)]
+    parts: list[dict[str, str]] = []  # words and formulas as they are written, by what is compared
+    for post in (post_from_html(each.html, each.title) for each in (one, other)):
+        words = chain(*words_and_runs(PLACEHOLDER.sub(" ", post.text)))
+        formulas = (formula.latex for formula in post.formulas)
+        parts.append({word.casefold(): word for word in words})
+        parts[-1] |= {" ".join(numbered(latex)): f"${latex}$" for latex in formulas}
     first, second = (" ".join(parts[side][key] for key in parts[side] if key not in parts[1 - side]) for side in (0, 1))
     return first, second
 
 
-def _parts(post: MathPost) -> dict[str, str]:
-    """Return words and formulas as they are written, by what is compared."""
-    words = chain(*words_and_runs(PLACEHOLDER.sub(" ", post.text)))
-    formulas = (formula.latex for formula in post.formulas)
-    return {word.casefold(): word for word in words} | {" ".join(numbered(latex)): f"${latex}$" for latex in formulas}
-
-
-def _contents(at: EngineSnapshot, document: Document) -> tuple[dict[str, float], dict[str, float]]:
+def _contents(indexes: Indexes, document: Document) -> tuple[dict[str, float], dict[str, float]]:
     """Return the words of a post, with weights of length 1, and its formulas, with their lengths."""
-    snapshot = at.indexes.bm25.snapshot()
+    snapshot = indexes.bm25.snapshot()
     postings, posts = snapshot.postings, len(snapshot)
     options = snapshot.tokens.single
     post = post_from_html(document.html, document.title)

@@ -35,7 +35,6 @@ from pyterrier_mathamr.store import (
     Kind,
     NotBuiltError,
     OtherArtifactError,
-    StoredArtifact,
     StoreError,
     WriteError,
     detail,
@@ -49,8 +48,8 @@ from pyterrier_mathamr.store import (
 )
 from pyterrier_mathamr.store.saved import UNREADABLE, reason_of
 
-from .matches import UnrelatedScores
 from .posts import PostStore
+from .ranking import UnrelatedScores
 
 ENGINE = Kind("search_engine", 3, rebuild="mathamr build POSTS -o {path} --overwrite")
 _PREFIX = "generation-"
@@ -74,7 +73,7 @@ class Indexes(NamedTuple):
 
     @classmethod
     def of(cls, folder: Path) -> Indexes:
-        """Name the indexes in a folder, whether they are built or not."""
+        """Return the indexes in a folder, whether they are built or not."""
         return cls(
             posts=PostStore(folder / "posts"),
             graphs=GraphStore(folder / "graphs"),
@@ -84,9 +83,6 @@ class Indexes(NamedTuple):
             vectors=MathAMRIndex(folder / "vectors"),
             formulas=MathAMRFormulaIndex(folder / "formulas"),
         )
-
-    def named(self) -> Iterator[tuple[str, StoredArtifact]]:
-        return zip(self._fields, self, strict=True)
 
     def compact(self, share: float = 0.0) -> None:
         """Rewrite the parts of each index without deleted rows; see :meth:`.StoredArtifact.compact`."""
@@ -98,7 +94,7 @@ class Indexes(NamedTuple):
         return (self.formulas.snapshot().look_up(ids) >= 0).tolist() if self.formulas.built() else [False] * len(ids)
 
 
-_READING = {name: type(value) for name, value in asdict(ReadingOptions()).items()}
+_READING = {name: type(value) for name, value in asdict(ReadingOptions()).items()}  # types of the stored options
 _OPTIONAL = ("tangent", "patterns", "formulas")
 """The indexes that posts without formulas do not need."""
 
@@ -122,8 +118,7 @@ class EngineRecord:
     options: EngineOptions
     sources: Mapping[str, str]  # the folders and files that its posts were read from, and the docno prefix of each
     unrelated: UnrelatedScores  # how high unrelated posts score
-    # files whose posts were deleted while the files stayed; see `sources.tombstones_of`
-    tombstones: Mapping[str, Sequence[int]]
+    tombstones: Mapping[str, Sequence[int]]  # files whose posts were deleted while the files stayed
     macros: SourceMacros  # the macros of each source, which questions may have, by its root
     change: str = ""  # the identity of the last change, so that a repeated call is recognized; empty after a build
 
@@ -178,25 +173,21 @@ class EngineRecord:
     def open(self, path: Path) -> Indexes:
         """Open the indexes of this state, whatever becomes of their folder later."""
         indexes = Indexes.of(path / self.generation)
-        for name, index in indexes.named():
+        for name, index in indexes._asdict().items():
             if (identity := self.indexes[name]) is not None:
                 index.check_member(identity, path)
             elif index.path.exists():
-                raise _unnamed(index, path)
+                raise DamagedError(index.path, f"{path / META} names no such part")
             index.pin(built=identity is not None)
         return indexes
 
     def faults(self, path: Path, *, verbose: bool) -> Iterator[StoreError]:
         """Read all indexes, compare every checksum, and yield the faults."""
-        for name, index in Indexes.of(path / self.generation).named():
+        for name, index in Indexes.of(path / self.generation)._asdict().items():
             if (identity := self.indexes[name]) is not None:
                 yield from index.member_faults(identity, path, verbose=verbose)
             elif index.path.exists():
-                yield _unnamed(index, path)
-
-
-def _unnamed(index: StoredArtifact, whole: Path) -> DamagedError:
-    return DamagedError(index.path, f"{whole / META} names no such part")
+                yield DamagedError(index.path, f"{path / META} names no such part")
 
 
 class Generations:
@@ -247,7 +238,9 @@ class Generations:
     def publish(self, generation: Path, record: EngineRecord) -> None:
         """Make a generation the engine in one step, with a record of all else, and remove the others."""
         indexes = Indexes.of(generation)
-        identities = {name: index.snapshot().identity if index.built() else None for name, index in indexes.named()}
+        identities = {
+            name: index.snapshot().identity if index.built() else None for name, index in indexes._asdict().items()
+        }
         with writing(self.path):
             replace(record, generation=generation.name, indexes=identities).write(self.path, len(indexes.posts))
         self.discard()
@@ -298,10 +291,9 @@ def _hidden(folder: Path) -> Path:
 
 def none_here(path: Path) -> NotBuiltError:
     """Return the error for a missing engine, which mentions a stopped build."""
+    reason = "there is no search engine here. Build one with `mathamr build POSTS -o ENGINE`"
     if path.is_dir() and any(path.glob(f"{_PREFIX}*")):
         reason = (
             "the build of this search engine is not complete; to resume it, repeat the call or command that started it"
         )
-    else:
-        reason = "there is no search engine here. Build one with `mathamr build POSTS -o ENGINE`"
     return NotBuiltError(path, reason)

@@ -2,7 +2,7 @@
 
 ::
 
-    assistant ──stdin──▶ make_server ──▶ Tools ──▶ SearchEngine
+    assistant ──stdin──▶ make_server ──▶ the methods of Tools ──▶ SearchEngine
               ◀─stdout── text of at most 4,000 tokens, with docnos, files, lines and LaTeX
 
 A docno stays the same as long as its post does, so it can be kept and cited. A wrong call (an unknown
@@ -27,11 +27,16 @@ from pyterrier_mathamr.posts import Document, Origin, plain_text, post_from_html
 from pyterrier_mathamr.store import StoreError, UnavailableError, UnknownIdError
 
 from .citations import LONGEST, cited
-from .matches import GOOD, percent
 from .origins import Filter
+from .ranking import GOOD, percent
 from .reader import EngineSnapshot
 from .search_engine import SearchEngine
 from .snippets import substitution_text
+
+try:
+    from pydantic import Field
+except ImportError:  # without the extra, of which `make_server` tells
+    Field = dict  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -97,8 +102,37 @@ def within_tokens(text: str, most: int) -> str:
     return text
 
 
+# ---- arguments, with their descriptions for the assistant
+
+
+def _text(longest: int, description: str, least: int = 1) -> Any:
+    return Field(min_length=least or None, max_length=longest, description=description)
+
+
+def _number(least: int, most: int | None, description: str) -> Any:
+    return Field(ge=least, le=most, description=description)
+
+
+_Query = Annotated[
+    str, _text(LONGEST_QUERY, r"Words, and formulas in LaTeX between dollars: 'Why does $\sum 1/n$ diverge?'")
+]
+_Formula = Annotated[str, _text(LONGEST_QUERY, r"One formula, in LaTeX or Unicode: '\int_0^1 x^2 dx', '∫x² dx'")]
+_Docno = Annotated[str, _text(1_000, "The id of a post, as search gives it")]
+_Quotation = Annotated[str, _text(LONGEST, "Words of the post, as shown by read or as in its file")]
+_K = Annotated[int, _number(1, MOST_RESULTS, "Maximum number of results")]
+_Skip = Annotated[int, _number(0, MOST_SKIPPED, "Number of best results to skip")]
+_Weak = Annotated[bool, Field(description="Also list posts that are not a good match")]
+_Within = Annotated[str, _text(1_000, "Only posts of this folder or file, such as 'analysis/'", 0)]
+_Kind = Annotated[str, _text(1_000, "Only posts of this type, such as 'theorem'", 0)]
+_Since = Annotated[str, _text(1_000, "Only posts changed on this day or later: '2026-03-01', '2026-03' or '2026'", 0)]
+_Until = Annotated[str, _text(1_000, "Only posts changed on this day or earlier", 0)]
+_Start = Annotated[int, _number(0, None, "Character at which to start, to continue a long post")]
+_Context = Annotated[int, _number(0, MOST_NEIGHBORS, "Number of posts before and after it in its file to include")]
+_MaxTokens = Annotated[int, _number(FEWEST_TOKENS, MOST_TOKENS, "Maximum number of tokens of the answer")]
+
+
 class Tools:
-    """The tools' answers, as text."""
+    """The tools; their docstrings are for the assistant."""
 
     def __init__(self, engine: SearchEngine) -> None:
         self.engine = engine
@@ -110,7 +144,26 @@ class Tools:
         with self._lock, ignored_warnings(MathAMRWarning):
             yield self.engine.snapshot()
 
-    def search(self, query: str, k: int, skip: int, weak: bool, chosen: Filter, tokens: int) -> str:
+    def search(
+        self,
+        query: _Query,
+        k: _K = 10,
+        skip: _Skip = 0,
+        weak: _Weak = False,
+        within: _Within = "",
+        kind: _Kind = "",
+        since: _Since = "",
+        until: _Until = "",
+        max_tokens: _MaxTokens = TOKENS,
+    ) -> str:
+        """Find posts that answer a question about mathematics.
+
+        Give the question as a person would ask it, with its formulas. Each result has the docno of a post, its match
+        (the percentage of unrelated posts that score lower), its file and line, its title, and one line of it in which
+        **words and formulas of the query** are between asterisks; a declaration of Lean has its signature instead, of a
+        long one the end. Posts no better than a random one are left out.
+        """
+        chosen = Filter(within, kind, since, until)
         with self._one_at_a_time() as engine:
             suggestions = engine.suggestions(query)
             words = visible(str(suggestions))
@@ -120,8 +173,8 @@ class Tools:
             posts = engine.indexes.posts.get_many(good["docno"].tolist())
             rows = zip(good.to_dict("records"), posts, strict=True)
             entries = [_entry(rank, row, post) for rank, (row, post) in enumerate(rows, start=skip + 1)]
-        words = f"[{within_tokens(words, tokens // 4)}]\n" if words else ""
-        tokens -= count_tokens(words)
+        words = f"[{within_tokens(words, max_tokens // 4)}]\n" if words else ""
+        tokens = max_tokens - count_tokens(words)
         if len(good) < len(results):
             note = "[The other posts may be no better than random ones; weak=true shows them.]"
             listed = _listed(entries, "posts", "", 0, skip, tokens, note) if entries else f"No good match. {note}"
@@ -129,9 +182,26 @@ class Tools:
             listed = _listed(entries, "posts", "Ask with words, or with formulas between dollars.", k, skip, tokens)
         return words + listed
 
-    def search_formula(self, latex: str, k: int, skip: int, chosen: Filter, tokens: int) -> str:
+    def search_formula(
+        self,
+        latex: _Formula,
+        k: _K = 10,
+        skip: _Skip = 0,
+        within: _Within = "",
+        kind: _Kind = "",
+        since: _Since = "",
+        until: _Until = "",
+        max_tokens: _MaxTokens = TOKENS,
+    ) -> str:
+        """Find formulas that match a given one, and the posts that contain them.
+
+        Give one formula without words; for a question with words use search. ?a matches any sub-expression, as in
+        ?a^2+?b^2=?c^2; letters may have other names. Equal formulas come first, then renamed ones, instances, formulas
+        that contain the given one, and similar ones.
+        """
+        places = {"within": within, "kind": kind, "since": since, "until": until}
         with self._one_at_a_time() as engine:
-            results = engine.search_formula(latex, k=skip + k, **chosen._asdict())[skip:]
+            results = engine.search_formula(latex, k=skip + k, **places)[skip:]
             entries = []
             for rank, row in enumerate(results.to_dict("records"), start=skip + 1):
                 place = f"   in {visible(row['post_id'])}  {_line(row['title'], _LONGEST_TITLE)}".rstrip()
@@ -139,45 +209,58 @@ class Tools:
                 changed = _line(substitution_text(row["substitution"]), _LONGEST_LINE)
                 changed = f"\n   with {changed}" if changed else ""
                 entries.append(f"{rank}. {visible(row['docno'])}  ({row['tier']})\n   ${latex}${changed}\n{place}")
-        return _listed(entries, "formulas", "Give one formula in LaTeX, without words around it.", k, skip, tokens)
+        return _listed(entries, "formulas", "Give one formula in LaTeX, without words around it.", k, skip, max_tokens)
 
-    def read(self, docno: str, start: int, context: int, tokens: int) -> str:
-        """Write a post, from a character on, with its neighbors in its file."""
+    def read(self, docno: _Docno, start: _Start = 0, context: _Context = 0, max_tokens: _MaxTokens = TOKENS) -> str:
+        """Read one post: its title and text, formulas in LaTeX between dollars.
+
+        With context, also returns that many posts before and after it from the same file, each under its docno.
+        """
         with self._one_at_a_time() as engine:
             docno = _named(engine, docno)
             text = plain_text(engine.post(docno))
             if context:
-                own, around = engine.origins[docno], [docno]
-                if own.kind:  # it is of a file
-                    of_file = [name for name, origin in engine.origins.items() if origin[:2] == own[:2]]
+                origin, around = engine.origins[docno], [docno]
+                if origin.kind:  # it is of a file
+                    of_file = [name for name, other in engine.origins.items() if other[:2] == origin[:2]]
                     of_file.sort(key=lambda name: engine.origins[name].line)
                     at = of_file.index(docno)
                     around = of_file[max(at - context, 0) : at + context + 1]
                 posts = ((name, plain_text(engine.post(name))) for name in around)
                 text = "\n\n".join(f"[{visible(name)}{_place(engine.origins[name])}]\n{post}" for name, post in posts)
         text = visible(text, _KEPT)
-        shown = within_tokens(text[start:], tokens - _NOTES)
+        shown = within_tokens(text[start:], max_tokens - _NOTES)
         end = start + len(shown)
         again = f", context={context}" if context else ""
         note = f"\n[{len(text):,} characters; for the rest: read with start={end}{again}]"
         return shown + (note if end < len(text) else "")
 
-    def cite(self, docno: str, quotation: str, tokens: int) -> str:
+    def cite(self, docno: _Docno, quotation: _Quotation, max_tokens: _MaxTokens = TOKENS) -> str:
+        """Give the exact source span of a quotation: the file, its first and last line, and the text as it is there.
+
+        White space, delimiters and spelling in LaTeX or Unicode may differ. If the post does not contain the quotation,
+        the answer is an error with the closest sentence. If its file is gone or has changed, the answer is the post as
+        it was indexed, with a note.
+        """
         with self._one_at_a_time() as engine:
-            citation = cited(engine, _named(engine, docno), quotation)
+            citation = cited(engine.indexes.posts, _named(engine, docno), quotation)
         file, first, last = citation.file, citation.first, citation.last
         lines = f"line {first}" if first == last else f"lines {first}-{last}"
         place = visible(f"{file}, {lines}" if first else f"{file} ({citation.note})")
-        return within_tokens(f"{place}:\n{visible(citation.text, _KEPT)}", tokens)
+        return within_tokens(f"{place}:\n{visible(citation.text, _KEPT)}", max_tokens)
 
-    def explain(self, query: str, docno: str, tokens: int) -> str:
+    def explain(self, query: _Query, docno: _Docno, max_tokens: _MaxTokens = TOKENS) -> str:
+        """Explain why a post was found by a query: the contribution and the match of each word and each formula.
+
+        Any post can be explained, whether the query finds it or not. The contributions add up to its points.
+        """
         with self._one_at_a_time() as engine:
             explanation = engine.explain(query, _named(engine, docno))
         lines = [f"{visible(docno)} has {explanation.score:.2f} points for this query, the sum of:"]
         for part in explanation.parts.head(_PARTS).to_dict("records"):
             texts = dict.fromkeys(_line(part[side], _LONGEST_PART) for side in ("query", "document") if part[side])
             lines.append(f"{part['contribution']:8.2f}  {part['system']}, {part['part']}: {'  ~  '.join(texts)}")
-        shown, last = _fitting(lines, tokens - _NOTES), ""
+        shown, last = _fitting(lines, max_tokens - _NOTES), ""
         rest = explanation.parts[len(shown) - 1 :]
         if len(rest):
             last = f"\n{rest['contribution'].sum():8.2f}  {len(rest)} further parts"
@@ -251,6 +334,7 @@ def make_server(engine: SearchEngine) -> "MCPServer[Any]":
     require("mcp", "mcp")
     from mcp.server import MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
+    from mcp_types import ToolAnnotations
     from pydantic import ValidationError
 
     class Server(MCPServer[Any]):
@@ -276,7 +360,9 @@ def make_server(engine: SearchEngine) -> "MCPServer[Any]":
 
     instructions = _INSTRUCTIONS.format(count=len(engine), tokens=TOKENS)
     server = Server("mathamr", version=__version__, instructions=instructions, log_level="WARNING")
-    _offer(server, Tools(engine))
+    tools, harmless = Tools(engine), ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+    for tool in (tools.search, tools.search_formula, tools.explain, tools.read, tools.cite):
+        server.tool(annotations=harmless, structured_output=False)(tool)
     return server
 
 
@@ -308,119 +394,6 @@ def _told(error: MathAMRError | OSError) -> str:
     if isinstance(error, StoreError):
         return "The engine cannot be read: `mathamr verify` names the reason."
     return str(error)
-
-
-def _offer(server: "MCPServer[Any]", tools: Tools) -> None:
-    """Offer the tools, with a description of each and of its arguments for the assistant."""
-    from mcp_types import ToolAnnotations
-    from pydantic import Field
-
-    def text(description: str, longest: int = LONGEST_QUERY) -> Any:
-        return Field(min_length=1, max_length=longest, description=description)
-
-    def number(description: str, least: int, most: int | None = None) -> Any:
-        return Field(ge=least, le=most, description=description)
-
-    about_query = text(r"Words, and formulas in LaTeX between dollars: 'Why does $\sum 1/n$ diverge?'")
-    about_formula = text(r"One formula, in LaTeX or Unicode: '\int_0^1 x^2 dx', '∫x² dx'")
-    about_k = number("Maximum number of results", 1, MOST_RESULTS)
-    about_skip = number("Number of best results to skip", 0, MOST_SKIPPED)
-    about_weak = Field(description="Also list posts that are not a good match")
-    about_within, about_kind, about_since, about_until = (
-        Field(max_length=1_000, description=description)
-        for description in (
-            "Only posts of this folder or file, such as 'analysis/'",
-            "Only posts of this type, such as 'theorem'",
-            "Only posts changed on this day or later: '2026-03-01', '2026-03' or '2026'",
-            "Only posts changed on this day or earlier",
-        )
-    )
-    about_docno = text("The id of a post, as search gives it", 1_000)
-    about_start = number("Character at which to start, to continue a long post", 0)
-    about_context = number("Number of posts before and after it in its file to include", 0, MOST_NEIGHBORS)
-    about_quotation = text("Words of the post, as shown by read or as in its file", LONGEST)
-    about_tokens = number("Maximum number of tokens of the answer", FEWEST_TOKENS, MOST_TOKENS)
-    harmless = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
-    tool = server.tool(annotations=harmless, structured_output=False)
-
-    @tool
-    def search(
-        query: Annotated[str, about_query],
-        k: Annotated[int, about_k] = 10,
-        skip: Annotated[int, about_skip] = 0,
-        weak: Annotated[bool, about_weak] = False,
-        within: Annotated[str, about_within] = "",
-        kind: Annotated[str, about_kind] = "",
-        since: Annotated[str, about_since] = "",
-        until: Annotated[str, about_until] = "",
-        max_tokens: Annotated[int, about_tokens] = TOKENS,
-    ) -> str:
-        """Find posts that answer a question about mathematics.
-
-        Give the question as a person would ask it, with its formulas. Each result has the docno of a post, its match
-        (the percentage of unrelated posts that score lower), its file and line, its title, and one line of it in which
-        **words and formulas of the query** are between asterisks; a declaration of Lean has its signature instead, of a
-        long one the end. Posts no better than a random one are left out.
-        """
-        return tools.search(query, k, skip, weak, Filter(within, kind, since, until), max_tokens)
-
-    @tool
-    def search_formula(
-        latex: Annotated[str, about_formula],
-        k: Annotated[int, about_k] = 10,
-        skip: Annotated[int, about_skip] = 0,
-        within: Annotated[str, about_within] = "",
-        kind: Annotated[str, about_kind] = "",
-        since: Annotated[str, about_since] = "",
-        until: Annotated[str, about_until] = "",
-        max_tokens: Annotated[int, about_tokens] = TOKENS,
-    ) -> str:
-        """Find formulas that match a given one, and the posts that contain them.
-
-        Give one formula without words; for a question with words use search. ?a matches any sub-expression, as in
-        ?a^2+?b^2=?c^2; letters may have other names. Equal formulas come first, then renamed ones, instances, formulas
-        that contain the given one, and similar ones.
-        """
-        return tools.search_formula(latex, k, skip, Filter(within, kind, since, until), max_tokens)
-
-    @tool
-    def explain(
-        query: Annotated[str, about_query],
-        docno: Annotated[str, about_docno],
-        max_tokens: Annotated[int, about_tokens] = TOKENS,
-    ) -> str:
-        """Explain why a post was found by a query: the contribution and the match of each word and each formula.
-
-        Any post can be explained, whether the query finds it or not. The contributions add up to its points.
-        """
-        return tools.explain(query, docno, max_tokens)
-
-    @tool
-    def read(
-        docno: Annotated[str, about_docno],
-        start: Annotated[int, about_start] = 0,
-        context: Annotated[int, about_context] = 0,
-        max_tokens: Annotated[int, about_tokens] = TOKENS,
-    ) -> str:
-        """Read one post: its title and text, formulas in LaTeX between dollars.
-
-        With context, also returns that many posts before and after it from the same file, each under its docno.
-        """
-        return tools.read(docno, start, context, max_tokens)
-
-    @tool
-    def cite(
-        docno: Annotated[str, about_docno],
-        quotation: Annotated[str, about_quotation],
-        max_tokens: Annotated[int, about_tokens] = TOKENS,
-    ) -> str:
-        """Give the exact source span of a quotation: the file, its first and last line, and the text as it is there.
-
-        White space, delimiters and spelling in LaTeX or Unicode may differ. If the post does not contain the quotation,
-        the answer is an error with the closest sentence. If its file is gone or has changed, the answer is the post as
-        it was indexed, with a note.
-        """
-        return tools.cite(docno, quotation, max_tokens)
 
 
 def serve_tools(path: Path) -> None:

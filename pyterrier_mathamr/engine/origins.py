@@ -40,26 +40,15 @@ _LISTED = 12  # folders or types in a message
 
 
 class Filter(NamedTuple):
-    """Conditions on posts; empty ones are ignored.
+    """Conditions on posts; empty ones are ignored."""
 
-    Attributes:
-        within: a folder, file or module of Lean; ``in`` on the command line and the page.
-        kind: the type of unit, in any case.
-        since: the first day, month or year.
-        until: the last one.
-    """
-
-    within: str = ""
-    kind: str = ""
-    since: str = ""
-    until: str = ""
+    within: str = ""  # a folder, file or module of Lean; `in` on the command line and the page
+    kind: str = ""  # the type of unit, in any case
+    since: str = ""  # the first day, month or year
+    until: str = ""  # the last one
 
     def chosen(self, origins: Mapping[str, Origin]) -> list[str]:
-        """Return the docnos that pass, in order.
-
-        Raises:
-            ConfigError: no post is in the folder or of the type, or a date is invalid; it lists the known values.
-        """
+        """Return the docnos that pass, in order; a ``ConfigError`` lists the known folders and types."""
         for name, given in (("since", self.since), ("until", self.until)):
             try:
                 is_valid = not given or bool(_DATE.fullmatch(given) and date.fromisoformat(f"{given}-01-01"[:10]))
@@ -77,7 +66,13 @@ class Filter(NamedTuple):
             others = _listed(self.kind, [name for name in kinds if name not in near])
             another = f", or another of the types: {others}" if len(kinds) > 1 else ""
             raise ConfigError("kind", self.kind, near[0] + another if near else f"one of the types: {others}")
-        return [docno for docno in inside if self._passes(origins[docno], kind)]
+
+        def passes(origin: Origin) -> bool:
+            since, until = origin.date[: len(self.since)], origin.date[: len(self.until)]
+            in_time = bool(origin.date) and since >= self.since and until <= self.until
+            return (not kind or origin.kind.casefold() == kind) and (in_time or not (self.since or self.until))
+
+        return [docno for docno in inside if passes(origins[docno])]
 
     def _is_within(self, docno: str, origin: Origin) -> bool:
         if not self.within:
@@ -88,11 +83,6 @@ class Filter(NamedTuple):
         if file == place or file.startswith((f"{place}/", f"{place}.")) or docno == place:
             return True
         return file.endswith(".lean") and file.replace("/", ".").startswith(f"{place}.")
-
-    def _passes(self, origin: Origin, kind: str) -> bool:
-        since, until = origin.date[: len(self.since)], origin.date[: len(self.until)]
-        in_time = bool(origin.date) and since >= self.since and until <= self.until
-        return (not kind or origin.kind.casefold() == kind) and (in_time or not (self.since or self.until))
 
 
 EVERYTHING = Filter()
@@ -134,15 +124,10 @@ def _listed(given: str, known: Iterable[str]) -> str:
 
 
 class LinkTemplate:
-    """A template of links.
+    """A template of links, with fields whose values are percent-encoded.
 
-    Args:
-        template: an address with the fields ``{path}`` (absolute), ``{file}`` (in the folder that was indexed),
-            ``{line}``, ``{name}`` (the part of the docno after ``#``, such as the name of a declaration) and
-            ``{docno}``, whose values are percent-encoded.
-
-    Raises:
-        ConfigError: it begins with none of the schemes, or has another field.
+    They are ``{path}`` (absolute), ``{file}`` (in the folder that was indexed), ``{line}``, ``{name}`` (the part of the
+    docno after ``#``, such as the name of a declaration) and ``{docno}``.
     """
 
     def __init__(self, template: str) -> None:

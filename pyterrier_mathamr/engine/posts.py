@@ -40,7 +40,6 @@ from pyterrier_mathamr.store import (
     Job,
     Kind,
     Mode,
-    Rows,
     StoredArtifact,
     UnfinishedJobError,
     changed_row,
@@ -123,7 +122,7 @@ class PostStore(StoredArtifact):
             raise UnfinishedJobError(self.path, {"posts": (more, "none")})
 
     def fingerprint(self) -> str:
-        """Return what identifies the posts: docnos, texts and order."""
+        """Identify the posts: docnos, texts and order."""
         digest = hashlib.sha256()
         for part in self.snapshot().parts:
             digest.update(part["sources"].tobytes())
@@ -139,14 +138,22 @@ class PostStore(StoredArtifact):
         return StoredRows(list(snapshot), **columns)
 
     def get_many(self, docnos: Sequence[str]) -> list[Document]:
-        return self._read(docnos, self.snapshot().find(docnos))
+        snapshot, documents = self.snapshot(), dict[int, Document]()
+        for part, places, local in snapshot.by_part(snapshot.find(docnos)):
+            records, offsets, entries, digests = (part[name] for name in ("records", "offsets", "entries", "digests"))
+            for place, row in zip(places.tolist(), local.tolist(), strict=True):
+                docno, data = docnos[place], bytes(records[offsets[row] : offsets[row + 1]])
+                try:
+                    fields = parse_json(decompressed(data).decode("utf-8", "surrogatepass"))
+                    title, html, parent, parent_title, *origin = fields
+                    post = Document(docno, title, html, parent, parent_title, Origin(*origin))
+                except (zlib.error, ValueError, TypeError) as error:
+                    raise DamagedError(self.path, f"the post {docno!r:.80} cannot be read ({error})") from error
+                documents[place] = post._replace(entry=int(entries[row]), digest=int(digests[row]))
+        return [documents[place] for place in range(len(docnos))]
 
     def named(self, names: Sequence[str]) -> list[str]:
-        """Return the posts that have one of the names as their docno, or were read from a file of that name.
-
-        Raises:
-            UnknownIdError: there is no such post or file.
-        """
+        """Return the posts with one of the names as their docno or file; raises ``UnknownIdError`` for other names."""
         snapshot, docnos = self.snapshot(), having(self, names)
         if files := {*names}.difference(docnos):
             units = [docno for docno in snapshot if docno.partition("#")[0] in files]
@@ -156,7 +163,7 @@ class PostStore(StoredArtifact):
 
     def called(self, query: str) -> dict[str, bool]:
         """Return the docnos of the posts that have a query as their name, each with whether it is a statement."""
-        snapshot, asked = self.snapshot(), asked_name(query)
+        snapshot, asked = self.snapshot(), normalized(_ASKED.sub("", query))
         if not asked:
             return {}
         named, statements = [np.zeros(0, np.int64)], [np.zeros(0, np.bool_)]
@@ -179,28 +186,13 @@ class PostStore(StoredArtifact):
 
     def stream(self, docnos: Iterable[str]) -> Iterator[Document]:
         """Read posts one after the other, many at a time from the disk."""
-        snapshot, names = self.snapshot(), iter(docnos)
+        names = iter(docnos)
         while some := list(islice(names, _PART)):
-            yield from self._read(some, snapshot.find(some))
-
-    def _read(self, docnos: Sequence[str], rows: Rows) -> list[Document]:
-        documents: dict[int, Document] = {}
-        for part, places, local in self.snapshot().by_part(rows):
-            records, offsets, entries, digests = (part[name] for name in ("records", "offsets", "entries", "digests"))
-            for place, row in zip(places.tolist(), local.tolist(), strict=True):
-                docno, data = docnos[place], bytes(records[offsets[row] : offsets[row + 1]])
-                try:
-                    fields = parse_json(decompressed(data).decode("utf-8", "surrogatepass"))
-                    title, html, parent, parent_title, *origin = fields
-                    post = Document(docno, title, html, parent, parent_title, Origin(*origin))
-                except (zlib.error, ValueError, TypeError) as error:
-                    raise DamagedError(self.path, f"the post {docno!r:.80} cannot be read ({error})") from error
-                documents[place] = post._replace(entry=int(entries[row]), digest=int(digests[row]))
-        return [documents[place] for place in range(len(docnos))]
+            yield from self.get_many(some)
 
 
 class Records:
-    """Posts as the records that indexers read, with their number."""
+    """Posts as the records that indexers read."""
 
     def __init__(self, posts: PostStore, docnos: Sequence[str]) -> None:
         self.posts, self.docnos = posts, docnos
@@ -269,11 +261,6 @@ def normalized(name: str) -> str:
     plain = "".join(each for each in unicodedata.normalize("NFKD", name.casefold()) if not unicodedata.combining(each))
     words = [word for word in _WORD.findall(_POSSESSIVE.sub("", plain)) if word not in _ARTICLES]
     return " ".join(word[:-1] if len(word) > 3 and word[-1] == "s" != word[-2] else word for word in words)
-
-
-def asked_name(query: str) -> str:
-    """Write a query as the name that it may be."""
-    return normalized(_ASKED.sub("", query))
 
 
 def names_of(document: Document) -> set[str]:

@@ -1,4 +1,4 @@
-"""The ranking of an engine: candidates of two systems, and a score that is a sum of parts.
+"""The ranking of an engine: candidates of two systems, a score that is a sum of parts, and how good a match it is.
 
 ::
 
@@ -17,17 +17,35 @@ with the other candidates, and it is the sum of its parts.
 Each of the two proposes its best documents as candidates. A scan bounds every score, so most candidates are known to be
 too low, and only the others are scored exactly. Stages pass on arrays, in which document ``i`` is the ``i``-th in the
 index of vectors.
+
+Whether a post answers a question at all is estimated from the collection itself::
+
+    M(Q, D) = S(Q, D) · c(Q)      the score, and the share of the question that the collection knows
+    match   = the share of unrelated pairs of question and post with a lower M, 0 to 1
+
+Unrelated pairs are random sentences and titles of posts with random other posts, not of the same thread or file. A
+question that is a formula, with three words at most, is compared with random formulas instead: it has few parts, so
+that some post nearly always has something similar. If all posts are on one subject, or nearly the same, even these
+pairs score high; no score counts as higher than the one at the same level of ARQMath, so that a right answer stays a
+good match.
+
+S by itself is high for a question on another subject that shares one word with some post, and for words that the model
+has never seen, whose vectors are similar: ``zzz qqq`` has 50 points. So c lowers all scores of a question whose words
+no post has; the ranking is unchanged. See docs/archive/engine.md for how often the threshold is right.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pyterrier_mathamr._common.feedback import gathered
 from pyterrier_mathamr._common.frames import best_places, is_missing, ranking_frame
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import Leaf
@@ -40,7 +58,7 @@ from pyterrier_mathamr.graph.mathamr import EMPTY_AMR
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
 from pyterrier_mathamr.index.backend import QueryBatch, batch_of
 from pyterrier_mathamr.model import MathAMR
-from pyterrier_mathamr.posts import MathPost, PostFormula
+from pyterrier_mathamr.posts import PLACEHOLDER, Document, MathPost, PostFormula, post_from_any, post_from_html
 from pyterrier_mathamr.posts.topics import TOPIC_FORMS
 from pyterrier_mathamr.sparse import BM25Index, TangentIndex
 from pyterrier_mathamr.sparse.bm25_search import QueryTokens, explain_tokens
@@ -48,6 +66,7 @@ from pyterrier_mathamr.sparse.expressions import formula_trees, query_formula
 from pyterrier_mathamr.sparse.index import SparseRetriever, warn_of_queries
 from pyterrier_mathamr.sparse.patterns import NONE_SIMILAR, SimilarFormulas
 from pyterrier_mathamr.store import Rows
+from pyterrier_mathamr.store.saved import field, finite
 
 from .posts import PostStore
 
@@ -88,12 +107,12 @@ Structures: on validation questions of ARQMath with the default model, as writte
 
 
 def fitted_weights(model: str) -> Weights:
-    """Return the fitted weights of a bundled model, and for any other equal ones of words and vectors."""
+    """Return the weights of a bundled model; for any other, words and vectors have equal ones."""
     return _FITTED.get(model, Weights(0.5, 0.5, 0.7))
 
 
 class ReadQuery(NamedTuple):
-    """A query that was read once and encoded once; every stage of a search gets it."""
+    """A query that was read and encoded once, for every stage of a search."""
 
     post: MathPost  # the query
     row: dict[str, Any]  # the columns of the encoded query
@@ -106,7 +125,7 @@ class ReadQuery(NamedTuple):
     statements: Rows  # those that are statements, not sections, files or records
 
     def blend(self, words: Floats, graph: Floats) -> Floats:
-        """Return the weighted sum of BM25 and MaxSim of documents, without what they have for their names."""
+        """Return S without what documents have more for their names."""
         return SCALE * (words + self.graph * graph)
 
     def bonus(self, documents: Rows) -> Floats:
@@ -164,7 +183,7 @@ class BlendedRetriever(Leaf, SparseRetriever):
         return ranking_frame(queries, rankings, docno=self.docnos)
 
     def read(self, posts: Mapping[str, MathPost]) -> list[ReadQuery]:
-        """Encode queries, given by qid."""
+        """Encode queries by qid."""
         full = {qid: post for qid, post in posts.items() if post.text}
         built = dict(zip(full, self.graphs.build(full), strict=True))
         graphs = [built.get(qid) or MathAMRGraph(EMPTY_AMR, id=qid) for qid in posts]
@@ -192,22 +211,20 @@ class BlendedRetriever(Leaf, SparseRetriever):
         called = self.posts.called(text_of(post)) if self.posts else {}
         named = np.sort(self.documents(list(called)))
         statements = np.sort(self.documents([docno for docno, is_statement in called.items() if is_statement]))
-        weighed = tokens.scaled(words, structures)
-        return ReadQuery(post, {**row}, tokens, vectors, weighed, bound, graph, named, statements)
+        return ReadQuery(
+            post, {**row}, tokens, vectors, tokens.scaled(words, structures), bound, graph, named, statements
+        )
 
     def best(
         self, query: ReadQuery, count: int, system: str = "blend", among: Rows | None = None
     ) -> tuple[Rows, Floats]:
-        """Rank documents, or some of them, by ``blend``, ``bm25`` or ``mathamr``, and return the best.
+        """Return the best ``count`` documents, or fewer, and their scores by ``blend``, ``bm25`` or ``mathamr``.
 
         Args:
             query: the query, as :meth:`read` returns it.
             count: the most documents returned.
             system: ``blend``, ``bm25`` or ``mathamr``.
             among: the documents to rank, int64, ascending; by default all.
-
-        Returns:
-            The documents, int64, and their scores, float64, at most ``count`` of each.
         """
         rows = self._bm25_rows()
         among = np.arange(len(rows)) if among is None else among
@@ -300,7 +317,7 @@ class BlendedRetriever(Leaf, SparseRetriever):
         return self.explain_read(read, asked)
 
     def explain_read(self, query: ReadQuery, asked: Asked) -> Explanation:
-        """Explain the score of a document for ``query``, as :meth:`read` returns it; ``asked`` names the document."""
+        """Explain the score for ``query`` of the document that ``asked`` names."""
         asked = asked._replace(row={**query.row, **asked.row})
         of_words = explain_tokens(asked, query.post, query.weighed, self.bm25.snapshot())
         of_graph = self.vectors.scorer().explain(asked.row, asked.docno)
@@ -343,7 +360,6 @@ class SimilarFormulaRetriever(SparseRetriever):
         return ranking_frame(queries, ranked, docno=lambda _: ids, post_id=lambda _: posts)
 
     def best(self, latex: str) -> SimilarFormulas:
-        """Find the best formulas for one."""
         if not latex:
             return NONE_SIMILAR
         tangent = self.tangent.retriever(num_results=self.candidates)
@@ -367,3 +383,145 @@ class SimilarFormulaRetriever(SparseRetriever):
 def _greatest(values: npt.NDArray[Any], count: int) -> float:
     """Return the value that is the ``count``-th greatest; minus infinity if there are fewer."""
     return float(np.partition(values, -count)[-count]) if len(values) >= count else -np.inf
+
+
+# ---- good matches
+
+GOOD = 0.9
+"""The least ``match`` of a good match: nine of ten random posts are further from a random question."""
+
+LEVELS = np.concatenate([np.arange(0, 900, 50), np.arange(900, 990, 10), np.arange(990, 1000)]) / 1000
+"""The shares of unrelated pairs whose scores are kept, 0 to .999."""
+
+QUESTIONS, POSTS = 64, 64
+"""Random questions, and random posts for each."""
+
+FEWEST = 50
+"""Posts below which a collection is too small for an estimate; then the scores of ARQMath are used."""
+
+_CHANGED = 0.1  # share of added and deleted posts from which scores are estimated again
+_FEWEST_WORDS, _LONGEST = 4, 1_000  # words and characters of a random question
+_SHORTEST = 3  # characters of a random formula
+
+
+@dataclass(frozen=True)
+class UnrelatedScores:
+    """M of unrelated pairs of a question and a post, at each of :data:`LEVELS`, ascending."""
+
+    sentences: tuple[float, ...]  # of questions that are sentences
+    formulas: tuple[float, ...]
+    posts: int  # the number of posts that it was estimated from
+    changed: int = 0  # the number of posts that were added or deleted since
+
+    def match(self, question: MathPost, scores: Floats) -> Floats:
+        """Return the share of unrelated pairs with a lower M: float64 ``[m]``, at most .999."""
+        words = len(PLACEHOLDER.sub(" ", question.text).split())
+        of_formula = question.formulas and words < _FEWEST_WORDS
+        shares: Floats = np.interp(scores, self.formulas if of_formula else self.sentences, LEVELS)
+        return shares
+
+    def after(self, old: PostStore, new: PostStore) -> UnrelatedScores | None:
+        """Return the scores for a changed collection; ``None`` if so much has changed that they no longer apply."""
+        changed = self.changed + len(np.setxor1d(old.rows().sources, new.rows().sources))
+        crossed = (self.posts < FEWEST) != (len(new) < FEWEST)
+        return None if crossed or changed > _CHANGED * self.posts else replace(self, changed=changed)
+
+    @classmethod
+    def read(cls, stored: Mapping[str, Any]) -> UnrelatedScores:
+        """Read the scores from the manifest of an engine; raises ``ValueError`` for malformed ones."""
+        sentences, formulas = (
+            tuple(finite(score, "score") for score in field(stored, name, list)) for name in ("sentences", "formulas")
+        )
+        if any(len(scores) != len(LEVELS) or list(scores) != sorted(scores) for scores in (sentences, formulas)):
+            raise ValueError(f"its scores are not {len(LEVELS)} numbers in ascending order")
+        return cls(sentences, formulas, field(stored, "posts", int), field(stored, "changed", int))
+
+
+OF_ARQMATH = {
+    "mathamr-plus-mini": (
+        (
+            -7.07, 1.77, 4.11, 5.63, 7.09, 8.09, 8.99, 9.93, 10.87, 11.78, 12.66, 13.56, 14.47, 15.45, 16.51, 17.65,
+            18.82, 20.63, 22.64, 23.04, 23.48, 24.19, 24.99, 25.7, 27.01, 28.55, 30.11, 33.95, 34.42, 34.89, 35.62,
+            36.21, 37.19, 37.96, 38.75, 40.72, 43.96,
+        ),
+        (
+            -8.16, 1.89, 4.46, 6.05, 7.44, 8.59, 9.72, 10.79, 11.83, 12.78, 13.79, 14.92, 16.02, 17.16, 18.48, 19.92,
+            21.63, 23.88, 27.22, 28.06, 28.91, 29.88, 31.2, 33.1, 35.21, 37.5, 41.94, 49.65, 50.78, 52.5, 54.8, 57.41,
+            58.93, 61.57, 64.34, 66.91, 71.21,
+        ),
+    ),
+    "mathamr-plus-text": (
+        (
+            -14.29, -2.76, -0.96, 0.0, 1.09, 1.95, 2.82, 3.69, 4.58, 5.47, 6.24, 7.05, 7.87, 8.92, 9.95, 11.17, 12.62,
+            14.14, 16.7, 17.22, 18.3, 19.0, 19.82, 20.67, 21.47, 22.79, 25.0, 28.37, 28.82, 29.58, 30.1, 31.45, 33.12,
+            34.95, 37.85, 39.35, 42.16,
+        ),
+        (
+            -10.31, -1.6, -0.09, 0.97, 1.93, 2.79, 3.64, 4.44, 5.27, 6.1, 6.95, 7.85, 8.89, 9.95, 11.15, 12.51, 14.16,
+            16.34, 19.26, 20.06, 20.9, 22.0, 23.08, 24.83, 26.59, 28.58, 31.49, 36.15, 36.81, 38.17, 39.86, 40.77,
+            42.06, 44.75, 47.08, 48.97, 53.23,
+        ),
+    ),
+}  # fmt: skip
+OF_ARQMATH["mathamr-plus-text-large"] = OF_ARQMATH["mathamr-plus-text"]
+"""Of sentences and of formulas with 6,164 posts of ARQMath, at each of :data:`LEVELS`; ``python -m studies matches``
+prints them."""
+
+
+def unrelated_scores(posts: PostStore, retriever: BlendedRetriever, model: str) -> UnrelatedScores:
+    """Score random questions of a collection against random other posts of it; the same posts give the same scores."""
+    docnos = sorted(posts.snapshot())
+    bundled = OF_ARQMATH.get(model, OF_ARQMATH["mathamr-plus-mini"])
+    if len(docnos) < FEWEST:
+        return UnrelatedScores(*bundled, len(docnos))
+    chooser = random.Random(0)
+    sample = posts.get_many(chooser.sample(docnos, min(2 * QUESTIONS, len(docnos))))
+    others = posts.get_many(chooser.sample(docnos, min(4 * POSTS, len(docnos))))
+
+    def least(choose: Callable[[MathPost, random.Random], str], bounds: tuple[float, ...]) -> tuple[float, ...]:
+        texts = [(post, choose(post_from_html(post.html, post.title), chooser)) for post in sample]
+        asked = [(post, text) for post, text in texts if text][:QUESTIONS]
+        with gathered():  # faults of posts, which were reported before
+            queries = retriever.read({str(number): post_from_any(text) for number, (_, text) in enumerate(asked)})
+        scores: list[float] = []
+        for (source, _), query in zip(asked, queries, strict=True):
+            unrelated = [post for post in chooser.sample(others, len(others)) if not _related(source, post)][:POSTS]
+            of_posts = retriever.score(query, retriever.documents([post.docno for post in unrelated]))
+            scores += (share_known(query, len(docnos)) * of_posts).tolist()
+        if not scores:
+            return bounds  # all posts are of one thread, or none has such a text
+        return tuple(np.minimum(np.quantile(scores, LEVELS), bounds).tolist())
+
+    return UnrelatedScores(least(_sentence, bundled[0]), least(_formula, bundled[1]), len(docnos))
+
+
+def percent(match: float) -> str:
+    """Write a match as text, rounded down: ``99.9 %`` at most."""
+    return f"{int(1000 * match + 1e-9) / 10:.1f} %"
+
+
+def share_known(query: ReadQuery, posts: int) -> float:
+    """Compute c(Q): the share of a question's words and symbols, weighted by rarity, that occur in some post.
+
+    In N posts a missing word counts N / (N + 50): few posts also lack words of their own subject.
+    """
+    known, unknown = query.tokens.greatest(structures=False), query.tokens.unknown()
+    return known / (known + unknown * posts / (posts + FEWEST)) if known else 0.0
+
+
+def _sentence(post: MathPost, chooser: random.Random) -> str:
+    """Choose a sentence or the title of a post; nothing where all are short."""
+    texts = [text_of(MathPost(sentence, post.formulas)) for sentence in post.sentences[:100]]
+    long = [text for text in texts if len(text.split()) >= _FEWEST_WORDS and len(text) <= _LONGEST]
+    return chooser.choice(long) if long else ""
+
+
+def _formula(post: MathPost, chooser: random.Random) -> str:
+    formulas = [formula.latex for formula in post.formulas]
+    long = [latex for latex in formulas if len(latex.replace(" ", "")) >= _SHORTEST and len(latex) <= _LONGEST]
+    return f"${chooser.choice(long)}$" if long else ""
+
+
+def _related(post: Document, other: Document) -> bool:
+    same_file = bool(post.origin.kind) and post.origin[:2] == other.origin[:2]
+    return same_file or bool(({post.docno, post.parent} & {other.docno, other.parent}) - {""})

@@ -4,16 +4,30 @@
 
     SearchEngine ──snapshot()──▶ EngineSnapshot       the current state of the folder, opened once
          └── search, explain, post, … of EngineReader ──▶ each answers from one snapshot
+
+    search   query ──suggestions──▶ words that no post has ──question──▶ ReadQuery ──found──▶ FoundPosts
+                                                                               ──shown──▶ titles, snippets, places
+
+    stabiliser ──nearest_terms──▶ stabil, …       stems in the index of words, in the order of their edits
+                                    └─▶ stability, stabilizer of posts with this stem ──▶ stabilizer, of one edit
+
+If no post has any word of a question, nothing is found by words; and without formulas no match is good (`ranking`),
+whatever has similar vectors. So the question is searched with the nearest words in their place, and whatever shows the
+results says so.
 """
 
 from __future__ import annotations
 
+import re
+import unicodedata
 import warnings
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, lru_cache, partial
+from html import unescape
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,38 +48,53 @@ from pyterrier_mathamr.formula.display.typesetting import text_of
 from pyterrier_mathamr.formula.matching import with_wildcards
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.model import MathAMR
-from pyterrier_mathamr.posts import Document, FolderMacros, MathPost, Origin, post_from_any, post_from_html
+from pyterrier_mathamr.posts import (
+    PLACEHOLDER,
+    Document,
+    FolderMacros,
+    MathPost,
+    Origin,
+    placeholder,
+    post_from_any,
+    post_from_html,
+)
 from pyterrier_mathamr.posts.post import typed_text
 from pyterrier_mathamr.posts.reading import report_unclosed
 from pyterrier_mathamr.posts.tex_macros import NAME
 from pyterrier_mathamr.posts.topics import TOPIC_FORMS
 from pyterrier_mathamr.sparse.expressions import query_formula
 from pyterrier_mathamr.sparse.patterns import described, read_pattern
+from pyterrier_mathamr.sparse.texts import Texts, nearest_terms
+from pyterrier_mathamr.sparse.tokens import pieces_of, word_tokens, words_and_runs
 from pyterrier_mathamr.store import StoreError, signature, unreadable
 
 from .duplicates import FITTED, LEAST, candidates, compared, only_in_one, similarities
 from .generations import EngineOptions, EngineRecord, Generations, Indexes, none_here
-from .matches import GOOD, share_known
 from .origins import EVERYTHING, Filter, place_of
 from .posts import Records
-from .ranking import BlendedRetriever, ReadQuery, SimilarFormulaRetriever, fitted_weights
+from .ranking import GOOD, BlendedRetriever, ReadQuery, SimilarFormulaRetriever, fitted_weights, share_known
 from .snippets import Matcher, best_snippet, heading, marked_text
 from .sources import ReadingReport, report_of
-from .suggestions import Suggestions, similar_words, suggestions_for
 
 _SCORED = 5_000  # posts that pass a filter; if no more, each is scored
+_SHORTEST, _LONG, _LONGEST = 4, 7, 40  # letters of a word of one edit, of two edits, and at most
+_SUGGESTED = 3
+_WORDS = 8  # of a question, that are looked up
+_LONGEST_ENDING = 5  # characters that a stemmer removes, as in ``ation``
+_STEMS, _POSTS, _EXAMINED = 24, 32, 20_000  # nearest stems; posts of the first, and fewer of others; characters of each
+_TAG = re.compile(r"<[^<>]*>")
 
 
 class FoundPosts(NamedTuple):
     """Posts that a search has found, the best first."""
 
-    docnos: list[str]  # their docnos
+    docnos: list[str]
     scores: npt.NDArray[np.float64]  # float64, by the system that has found them
     matches: npt.NDArray[np.float64]  # float64, how good a match each is; see :meth:`EngineReader.search`
     named: npt.NDArray[np.bool_]  # bool, whether the query is the name of each
     ranking: list[str]  # the docnos of all found posts, including these
 
-    def shown(self, weak: bool, count: int | None = None) -> FoundPosts:
+    def kept(self, weak: bool, count: int | None = None) -> FoundPosts:
         """Return the good matches among the first ``count``, or also the weak ones."""
         kept = np.flatnonzero((self.matches[:count] >= GOOD) | weak)
         docnos = [self.docnos[place] for place in kept.tolist()]
@@ -80,11 +109,29 @@ class FoundFormula(NamedTuple):
     latex: str
     tier: str  # how it matches
     matched: str  # which part, in LaTeX
-    # shape and key of the part; `None` if it is all of the formula, or the formula is only similar
-    part: tuple[int, int] | None
+    part: tuple[int, int] | None  # shape and key of the part; `None` for the whole formula, or one that is only similar
     substitution: dict[str, str]  # the values of the letters and wildcards of the query
     document: Document  # the post that it is in
     post: MathPost  # the same, read
+
+
+class Suggestions(NamedTuple):
+    """Words of a question that no post has, and what may be meant by them."""
+
+    words: dict[str, Sequence[str]]  # the words, with similar words of the posts, the nearest first; none without such
+    corrected: MathPost  # the question with the nearest words in their place
+    searched: MathPost  # the question that is searched: the corrected one if no post has any of its words
+
+    @property
+    def replaced(self) -> bool:
+        """Whether the corrected question is searched."""
+        return bool(self.words) and self.searched == self.corrected
+
+    def __str__(self) -> str:
+        """Say it in a sentence for each word; empty without suggestions."""
+        then = "Searched for “{}” instead." if self.replaced else "Similar words: {}."
+        shown = {word: similar[:1] if self.replaced else similar for word, similar in self.words.items()}
+        return " ".join(f"No post has “{word}”. {then.format(', '.join(some))}" for word, some in shown.items())
 
 
 class EngineReader(Counted):
@@ -128,7 +175,7 @@ class EngineReader(Counted):
     def graph(self, docno: str) -> MathAMRGraph:
         """Return the whole graph of a post, and build it if the model reads, and so the engine stores, less."""
         at = self.snapshot()
-        if _model(at.options).reads >= {"amr", "trees"}:
+        if model_of(at.options).reads >= {"amr", "trees"}:
             return at.indexes.graphs[docno]
         [built] = GraphBuilder(at.options.parser).build_rows([*Records(at.indexes.posts, [docno])])
         graph: MathAMRGraph = built["graph"]
@@ -166,7 +213,25 @@ class EngineReader(Counted):
             The words, none if the question is the name of a post, and the question that :meth:`search` searches.
         """
         at = self.snapshot()
-        return suggestions_for(at.read_query(query) if isinstance(query, str) else query, at.indexes, at._similar_words)
+        question = at.read_query(query) if isinstance(query, str) else query
+        bm25 = at.indexes.bm25.snapshot()
+        words, runs = words_and_runs(PLACEHOLDER.sub(" ", question.text))
+        tokens_of = {word: word_tokens(word, bm25.tokens.single) for word in dict.fromkeys([*words, *runs])}
+        known = {word: any(map(bm25.postings.terms.__contains__, some)) for word, some in tokens_of.items() if some}
+        if all(known.values()) or at.indexes.posts.called(text_of(question)):
+            return Suggestions({}, question, question)
+        unknown = [word for word in dict.fromkeys(words) if not known.get(word, True)]
+        nearest = {word: similar for word in unknown[:_WORDS] if (similar := at._similar_words(word))}
+        if not nearest:
+            return Suggestions({}, question, question)
+
+        def corrected(text: str) -> str:
+            return "".join(nearest[piece][0] if piece in nearest else piece for piece, _ in pieces_of(text))
+
+        pieces = enumerate(PLACEHOLDER.split(question.text))  # every second one is the number of a formula
+        text = "".join(placeholder(int(piece)) if place % 2 else corrected(piece) for place, piece in pieces)
+        other = replace(question, text=text)
+        return Suggestions(nearest, other, question if any(known.values()) else other)
 
     def matcher(self, query: MathPost) -> Matcher:
         """Return the matcher of a query, which finds the words and formulas that a text shares with it."""
@@ -223,8 +288,8 @@ class EngineReader(Counted):
         if words := str(suggestions):
             warnings.warn(MathAMRWarning(words), stacklevel=2)
         question = at.question(suggestions.searched)
-        found = at.found(question, k, chosen=Filter(within, kind, since, until))
-        return at.shown(question, found.shown(weak))
+        hits = at.found(question, k, chosen=Filter(within, kind, since, until))
+        return at.shown(question, hits.kept(weak))
 
     def found(
         self, query: ReadQuery, k: int, system: str = "blend", chosen: Filter = EVERYTHING, part: slice = slice(None)
@@ -300,7 +365,10 @@ class EngineReader(Counted):
         at = self.snapshot()
         formulas = list(islice(at._ranked_formulas(latex, k, Filter(within, kind, since, until)), k))
         columns = ["docno", "post_id", "score", "latex", "tier", "matched", "substitution"]
-        rows = [(of.id, of.document.docno, of.score, of.latex, of.tier, of.matched, of.substitution) for of in formulas]
+        rows = [
+            (each.id, each.document.docno, each.score, each.latex, each.tier, each.matched, each.substitution)
+            for each in formulas
+        ]
         documents = [formula.document for formula in formulas]
         titles = list(map(text_of, at.headings(documents)))
         places = _columns(documents, "file", "line", "section")
@@ -315,8 +383,7 @@ class EngineReader(Counted):
             chosen: the filter of posts.
 
         Returns:
-            A list for each of the first ``k`` posts: its best formula, then its others that rank above the post after
-            these.
+            A list for each of the first ``k`` posts: its best formula, and others that rank above the post after these.
         """
         posts: dict[str, list[FoundFormula]] = {}
         for formula in self._ranked_formulas(latex, k, chosen):
@@ -350,17 +417,8 @@ class EngineReader(Counted):
                     seen.add((match.post_id, own_latex))
                     part = terms.identity(match.match.term) if match.match and match.cover < 1 else None
                     matched, substitution = described(terms, match.match)
-                    yield FoundFormula(
-                        match.docno,
-                        match.score,
-                        own_latex,
-                        match.tier.words,
-                        matched,
-                        part,
-                        substitution,
-                        document,
-                        post,
-                    )
+                    how = match.tier.words, matched, part, substitution
+                    yield FoundFormula(match.docno, match.score, own_latex, *how, document, post)
 
     def duplicates(self, k: int = 100, *, similarity: float = LEAST, within: str = "", kind: str = "") -> pd.DataFrame:
         """Find pairs of duplicate posts, such as a statement that was noted twice.
@@ -382,9 +440,9 @@ class EngineReader(Counted):
         COUNT.check("k", k)
         FRACTION.check("similarity", similarity)
         at = self.snapshot()
-        pairs = candidates(at, Filter(within, kind).chosen(at.origins))
+        pairs = candidates(at.indexes, at.threads, Filter(within, kind).chosen(at.origins))
         weights = FITTED.get(at.options.model, FITTED["mathamr-plus-mini"])
-        likeness = similarities(compared(at, pairs), weights) if pairs else np.empty(0)
+        likeness = similarities(compared(at.indexes, pairs), weights) if pairs else np.empty(0)
         rows = []
         for number in np.argsort(-likeness, kind="stable")[:k]:
             if likeness[number] >= similarity:
@@ -400,7 +458,8 @@ class EngineReader(Counted):
         Args:
             verbose: show progress.
         """
-        return report_of(self.snapshot(), verbose=verbose)
+        at = self.snapshot()
+        return report_of(at.record, at.indexes.posts, verbose=verbose)
 
     def explain(self, query: str, docno: str) -> Explanation:
         """Explain the contribution of each part of the text ``query`` to the score of the post ``docno``."""
@@ -421,8 +480,7 @@ class EngineReader(Counted):
                 take longer.
         """
         at = self.snapshot()
-        retriever = blended(at.indexes, at.options, num_results=num_results, candidates=candidates)
-        return at._after_macros(retriever)
+        return at._after_macros(blended(at.indexes, at.options, num_results=num_results, candidates=candidates))
 
     def bm25(self, *, num_results: int = 1000) -> pt.Transformer:
         """Return the retriever of words and symbols, of at most ``num_results`` posts for a query."""
@@ -448,7 +506,7 @@ class EngineReader(Counted):
     def _similar_formulas(self, *, candidates: int = 1000) -> SimilarFormulaRetriever:
         """Return the retriever of formulas that share symbols: ``latex`` to ``docno``, ``post_id``, ``score``."""
         at = self.snapshot()
-        model = _model(at.options)
+        model = model_of(at.options)
         graphs = GraphBuilder(at.options.parser, queries="formula", reads=model.reads)
         indexes = at.indexes.tangent, at.indexes.formulas
         return SimilarFormulaRetriever(*indexes, graphs, model, candidates=candidates)
@@ -509,8 +567,7 @@ class EngineSnapshot(EngineReader):
 
     @cached_property
     def _similar_words(self) -> Callable[[str], Sequence[str]]:
-        """Find the words of the posts that are spelled nearly as a word."""
-        return lru_cache(1024)(partial(similar_words, indexes=self.indexes))
+        return lru_cache(1024)(partial(_words_like, self.indexes))
 
     @cached_property
     def macros(self) -> FolderMacros:
@@ -547,7 +604,7 @@ class EngineSnapshot(EngineReader):
 
     def encode(self) -> pt.Transformer:
         """Return the transformer of queries to ``query_embs``."""
-        model = _model(self.options)
+        model = model_of(self.options)
         return GraphBuilder(self.options.parser, reads=model.reads) >> model.query_encoder()
 
 
@@ -577,7 +634,7 @@ class MacroWriter(Leaf, Transformer):
 
 def blended(indexes: Indexes, options: EngineOptions, *, named: bool = True, **how: int) -> BlendedRetriever:
     """Return the retriever of some indexes; ``named``: posts whose name is the query come first."""
-    model, weights = _model(options), fitted_weights(options.model)
+    model, weights = model_of(options), fitted_weights(options.model)
     graphs = GraphBuilder(options.parser, reads=model.reads)
     return BlendedRetriever(
         indexes.bm25, indexes.vectors, graphs, model, weights, indexes.posts if named else None, **how
@@ -585,6 +642,40 @@ def blended(indexes: Indexes, options: EngineOptions, *, named: bool = True, **h
 
 
 @lru_cache(maxsize=4)
-def _model(options: EngineOptions) -> MathAMR:
-    """Open the model of an engine, once for all of its states."""
+def model_of(options: EngineOptions) -> MathAMR:
+    """Open the model of an engine, once for all of its states and changes."""
     return MathAMR.from_pretrained(options.model)
+
+
+def _words_like(indexes: Indexes, word: str) -> list[str]:
+    """Find words of the posts that are spelled nearly as a word, by edits, then by how many posts have them."""
+    sought = unicodedata.normalize("NFKC", word).lower()
+    if not _SHORTEST <= len(sought) <= _LONGEST or any(map(str.isdecimal, sought)):
+        return []
+    most = 2 if len(sought) >= _LONG else 1
+    bm25 = indexes.bm25.snapshot()
+    postings, options = bm25.postings, bm25.tokens.single
+    single, places = postings.single_terms
+    nearest_stems = places[nearest_terms(single, sought, most, _LONGEST_ENDING)[:_STEMS]].tolist()
+    documents_of = {postings.names[place]: postings.documents_of(place) for place in nearest_stems}
+    if not documents_of:
+        return []
+    read = [  # of each stem some posts, evenly spaced
+        documents[np.linspace(0, len(documents) - 1, min(_POSTS // rank + 1, len(documents))).astype(int)]
+        for rank, documents in enumerate(documents_of.values(), start=1)
+    ]
+    begins = {stem[:2] for stem in documents_of}
+    written: Counter[str] = Counter()
+    for post in indexes.posts.get_many(bm25.docnos(np.unique(np.concatenate(read)))):
+        words, _ = words_and_runs(unescape(_TAG.sub(" ", f"{post.title} {post.html}"[:_EXAMINED])))
+        written.update(word for word in words if word[:2].lower() in begins)
+    posts_with = {
+        word: len(documents_of[stem]) for word in written for stem in word_tokens(word, options) if stem in documents_of
+    }
+    forms = sorted(posts_with, key=lambda form: (-posts_with[form], -written[form], form))
+    nearest: dict[str, str] = {}
+    for place in nearest_terms(Texts.of(map(str.lower, forms)), sought, most).tolist():
+        form = forms[place].lower()
+        if not (form.endswith(sought) or sought.endswith(form)):  # as irrational with rational: opposites
+            nearest.setdefault(form, forms[place])
+    return list(nearest.values())[:_SUGGESTED]

@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pyterrier_mathamr._common.errors import first_five, require
 from pyterrier_mathamr._common.feedback import Problems, gathered, progress, report_problem
@@ -44,11 +44,9 @@ from pyterrier_mathamr.posts import (
 )
 from pyterrier_mathamr.posts.files import LINES, SUFFIXES, UnopenedFileError
 
+from .generations import EngineRecord
 from .origins import file_of
 from .posts import PostStore, name_fingerprint, root_fingerprint
-
-if TYPE_CHECKING:
-    from .reader import EngineSnapshot
 
 NamedSource = tuple[Source, str]
 """A source, and the prefix of the docnos of its posts."""
@@ -59,18 +57,13 @@ _COLUMNS = ("files", "posts", "formulas", "partial", "unreadable")
 
 
 class Update(NamedTuple):
-    """The outcome of an update: numbers of files, or of records.
-
-    Attributes:
-        new, changed, deleted, unchanged: how many of each.
-        unreadable: files that are among the deleted ones since they are empty now, or cannot be read as text.
-    """
+    """The outcome of an update: numbers of files, or of records."""
 
     new: int
     changed: int
     deleted: int
     unchanged: int
-    unreadable: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()  # files among the deleted ones that are empty now, or cannot be read as text
 
     def __str__(self) -> str:
         counts = ", ".join(f"{count:,} {name}" for name, count in zip(self._fields, self[:4], strict=False))
@@ -80,7 +73,7 @@ class Update(NamedTuple):
 class Changes(NamedTuple):
     """How the posts of an engine differ from its sources."""
 
-    counts: Update  # the numbers of files or records
+    counts: Update
     removed: list[str]  # docnos that are in no source any more, or whose text has changed
     moved: list[str]  # docnos of posts with the same text in another file or place
     written: list[str]  # docnos of posts that are new or have changed
@@ -93,9 +86,6 @@ def named_sources(
 
     Returns:
         The sources; and the prefix of each folder and file, the known ones first, without those that have moved.
-
-    Raises:
-        DocumentError: two folders have the same name.
     """
     several = isinstance(posts, list | tuple) and posts and all(isinstance(each, str | Path) for each in posts)
     sources: list[Source] = list(posts) if several else [posts]  # type: ignore[list-item, arg-type]
@@ -219,29 +209,22 @@ def read_posts(
         yield from accepted_posts(source, reading, prefix, macros, verbose=verbose)
 
 
-def answers_to(old: EngineSnapshot, docnos: Sequence[str]) -> list[str]:
-    """List the other posts that answer one of some posts; a unit of a file has no answers."""
-    gone = {post.docno for post in old.indexes.posts.get_many(docnos) if not post.origin.kind}
-    left_out = set(docnos)
-    return [name for name, thread in old.threads.items() if thread in gone and name not in left_out] if gone else []
-
-
-def tombstones_of(old: EngineSnapshot, deleted: Sequence[str]) -> dict[str, list[int]]:
+def tombstones_of(record: EngineRecord, posts: PostStore, deleted: Sequence[str]) -> dict[str, list[int]]:
     """Return the files and records of which no post is left, so that updates leave them out until they change.
 
     They are the hash of each name, which may be a deleted text itself, with the digest that it was indexed with and, if
     the file has not changed since, the fingerprint of only its own content, as other files of its document may change.
     """
-    rows, gone = old.indexes.posts.rows(), set(deleted)
+    rows, gone = posts.rows(), set(deleted)
     kept = {entry for docno, entry in zip(rows.docnos, rows.entries.tolist(), strict=True) if docno not in gone}
-    lost = [post for post in old.indexes.posts.get_many(deleted) if post.origin.root and post.entry not in kept]
+    lost = [post for post in posts.get_many(deleted) if post.origin.root and post.entry not in kept]
     tombstones = {
         tombstone_name(file_of(post.docno) if post.origin.kind else post.docno): [post.digest] for post in lost
     }
     for root in {post.origin.root for post in lost}:
-        prefix = old.record.sources.get(root, "")
+        prefix = record.sources.get(root, "")
         with suppress(DocumentError):  # the source is gone
-            for entry in source_entries(root, old.options.reading, prefix):
+            for entry in source_entries(root, record.options.reading, prefix):
                 if isinstance(entry, SourceEntry):
                     name = tombstone_name(prefix + entry.key)
                     if tombstones.get(name) == [entry.digest]:
@@ -260,16 +243,12 @@ def tombstone_name(name: str) -> str:
 
 
 class ReadingReport(NamedTuple):
-    """How an engine reads its sources.
+    """How an engine reads its sources."""
 
-    Attributes:
-        formats: for each format the number of files, or records, of posts and of formulas; and how many formulas are
-            partial, with a part that is not understood, or unreadable.
-        problems: everything that could not be read, with its place.
-    """
-
+    # of each format the number of files or records, posts and formulas; and how many formulas are partial, with a part
+    # that is not understood, or unreadable
     formats: dict[str, Counter[str]]
-    problems: Problems
+    problems: Problems  # everything that could not be read, with its place
 
     def __str__(self) -> str:
         rows = [["format", *_COLUMNS]]
@@ -284,11 +263,26 @@ class ReadingReport(NamedTuple):
         return "\n".join([*table, "", *(self.problems.causes() or ["Everything could be read."])])
 
 
-def report_of(engine: EngineSnapshot, *, verbose: bool) -> ReadingReport:
+def report_of(record: EngineRecord, posts: PostStore, *, verbose: bool) -> ReadingReport:
     """Read the files of an engine, as they are now, and its records once more, without changing it."""
     formats: dict[str, Counter[str]] = {}
+
+    def entries() -> Iterator[tuple[str, Iterator[Document | DocumentError]]]:
+        """Yield the format of each file or record, and its posts."""
+        for root, prefix in record.sources.items():
+            try:
+                for entry in source_entries(root, record.options.reading, prefix):
+                    if isinstance(entry, DocumentError):
+                        report_problem(entry.place, entry.reason, "")
+                    else:
+                        suffix = "" if root.endswith(LINES) else Path(entry.key).suffix.lower()
+                        yield SUFFIXES.get(suffix, "records"), entry.documents()
+            except DocumentError as error:
+                report_problem(error.place, error.reason, "")
+        yield from (("records", iter([document])) for document in posts if not document.origin.root)
+
     with gathered() as problems:
-        for form, documents in progress(_reread(engine), "reading", "files", verbose=verbose):
+        for form, documents in progress(entries(), "reading", "files", verbose=verbose):
             counts = formats.setdefault(form, Counter())
             counts["files"] += 1
             for document in documents:
@@ -297,23 +291,6 @@ def report_of(engine: EngineSnapshot, *, verbose: bool) -> ReadingReport:
                 else:
                     counts += counts_of(document)
     return ReadingReport(formats, problems)
-
-
-def _reread(engine: EngineSnapshot) -> Iterator[tuple[str, Iterator[Document | DocumentError]]]:
-    """Yield each file or record, with its format."""
-    for root, prefix in engine.record.sources.items():
-        try:
-            for entry in source_entries(root, engine.options.reading, prefix):
-                if isinstance(entry, DocumentError):
-                    report_problem(entry.place, entry.reason, "")
-                else:
-                    suffix = "" if root.endswith(LINES) else Path(entry.key).suffix.lower()
-                    yield SUFFIXES.get(suffix, "records"), entry.documents()
-        except DocumentError as error:
-            report_problem(error.place, error.reason, "")
-    for document in engine.indexes.posts:
-        if not document.origin.root:
-            yield "records", iter([document])
 
 
 def counts_of(document: Document) -> Counter[str]:

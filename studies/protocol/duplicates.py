@@ -59,8 +59,8 @@ def run_duplicates(engine: str | Path, folder: str | Path, workdir: str | Path, 
     at = _with_copies(Path(engine), Path(workdir) / "copied.engine", verbose).snapshot()
     linked, related = _links(at, ARQMathCollection(folder))
     copies = {_pair(docno.removeprefix(COPY), docno) for docno in at.docnos() if docno.startswith(COPY)}
-    pairs = [_pair(*pair) for pair in candidates(at, at.docnos())]
-    features = compared(at, pairs)
+    pairs = [_pair(*pair) for pair in candidates(at.indexes, at.threads, at.docnos())]
+    features = compared(at.indexes, pairs)
     questions = {post.docno for post in at.indexes.posts if post.title and not post.docno.startswith(COPY)}
     known = np.array([pair in copies or (set(pair) <= questions and pair not in related) for pair in pairs])
     same = np.array([pair in copies or pair in linked for pair in pairs])

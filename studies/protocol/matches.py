@@ -1,7 +1,7 @@
 """How often the engine finds something where it should, and nothing where it should not.
 
 An engine of an ARQMath folder gets questions with known answers, and questions that it has no answer to. For each
-share of unrelated posts that a good match must beat (``engine.matches.GOOD`` is .9), two shares of questions are
+share of unrelated posts that a good match must beat (``engine.ranking.GOOD`` is .9), two shares of questions are
 counted: with a good match, and with a right post among the good matches.
 """
 
@@ -66,7 +66,7 @@ def run_matches(
     asked = pd.DataFrame(rows, columns=["questions", "best", "right"])
     unrelated = at.record.unrelated
     notes = [
-        f"Scores of unrelated {kind} at each of engine.matches.LEVELS: {', '.join(f'{score:.2f}' for score in scores)}."
+        f"Scores of unrelated {kind} at each of engine.ranking.LEVELS: {', '.join(f'{score:.2f}' for score in scores)}."
         for kind, scores in (("sentences", unrelated.sentences), ("formulas", unrelated.formulas))
     ]
     return Report(

@@ -1,12 +1,13 @@
-"""A small engine over posts in every form."""
+"""A small engine over posts in every form, and what tests of engines and of the page share."""
 
 import contextlib
 import re
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,28 @@ def built(path: Path, posts=POSTS, **options) -> SearchEngine:
     return SearchEngine.build(posts, path, model="mathamr-plus-mini", verbose=False, **options)
 
 
+def written(folder: Path, files: Mapping[str, str | bytes]) -> Path:
+    """Write files into a folder."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return folder
+
+
+@contextlib.contextmanager
+def stopped(step: str) -> Iterator[None]:
+    """Stop a build or a change where it comes to a function that ``engine.search_engine`` calls, or another module."""
+
+    def stop(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(step if "." in step and step[0].islower() else f"{SearchEngine.__module__}.{step}", stop)
+        with pytest.raises(KeyboardInterrupt):
+            yield
+
+
 @pytest.fixture(scope="session")
 def engine(tmp_path_factory) -> SearchEngine:
     return built(tmp_path_factory.mktemp("engine") / "my.engine")
@@ -46,13 +69,17 @@ def engine(tmp_path_factory) -> SearchEngine:
 @pytest.fixture(scope="session")
 def client(engine):
     """A client of the page's server, in one event loop, as a server has it."""
+    with client_of(engine, "bm25", "blend") as client:
+        yield client
+
+
+def client_of(engine: SearchEngine, *systems: str, link: str | None = None) -> Any:
+    """A client of the server of an engine, in this process."""
     pytest.importorskip("starlette")
     testclient = pytest.importorskip("starlette.testclient")
     from pyterrier_mathamr.engine.page import Answers, make_app
 
-    app = make_app(Answers(engine, ["bm25", "blend"]))
-    with testclient.TestClient(app, base_url="http://localhost") as client:
-        yield client
+    return testclient.TestClient(make_app(Answers(engine, systems or ("blend",), link)), base_url="http://localhost")
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +92,7 @@ def browser():
         browser.close()
 
 
-@pytest.fixture(params=["light", "dark"])
+@pytest.fixture(params=["light", pytest.param("dark", marks=pytest.mark.slow)])
 def page(browser, address, request):
     """The page at a module's ``address``, in each theme; errors, warnings and requests to elsewhere fail the test."""
     from tests.engine.chromium import PATIENCE

@@ -67,10 +67,10 @@ def test_a_copy_with_other_letters_is_found_and_a_question_is_not_a_copy_of_its_
 
 def test_the_features_are_the_same_in_both_directions_and_one_for_a_post_and_itself(posts) -> None:
     at = posts.snapshot()
-    there, back = compared(at, [("old", "fermat")]), compared(at, [("fermat", "old")])
+    there, back = compared(at.indexes, [("old", "fermat")]), compared(at.indexes, [("fermat", "old")])
     assert there[0].tolist() == pytest.approx(back[0].tolist())
-    assert compared(at, [("old", "old"), ("groups", "groups")]) == pytest.approx(np.ones((2, 2)), abs=1e-5)
-    assert compared(at, [("old", "groups")])[0, 1] == 0.0  # neither a common word nor a common formula
+    assert compared(at.indexes, [("old", "old"), ("groups", "groups")]) == pytest.approx(np.ones((2, 2)), abs=1e-5)
+    assert compared(at.indexes, [("old", "groups")])[0, 1] == 0.0  # neither a common word nor a common formula
 
 
 def test_the_similarity_is_that_of_a_logistic_regression() -> None:
@@ -92,7 +92,7 @@ def test_the_candidates_are_the_nearest_by_the_vectors_of_the_documents(posts, m
         others = [j for j in range(len(docnos)) if at.threads[docnos[j]] != at.threads[docno]]
         nearest = sorted(others, key=lambda j: -float(rows[i] @ rows[j]))[:2]
         expected.update(frozenset({docno, docnos[j]}) for j in nearest)
-    found = candidates(at, docnos)
+    found = candidates(at.indexes, at.threads, docnos)
     assert len(found) == len(expected)
     assert {frozenset(pair) for pair in found} == expected
     assert NEIGHBORS == 10

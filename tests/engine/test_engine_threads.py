@@ -4,7 +4,6 @@ import pytest
 
 from pyterrier_mathamr.cli.engine import results_table
 from pyterrier_mathamr.engine.mcp import Tools
-from pyterrier_mathamr.engine.origins import EVERYTHING
 from pyterrier_mathamr.engine.page import Answers
 from pyterrier_mathamr.engine.posts import PostStore
 from pyterrier_mathamr.posts import TITLE_FORMULA, Document, Origin
@@ -41,7 +40,7 @@ def test_no_result_is_a_bare_id(engine) -> None:
     assert titles.to_dict() == {"a": answer, "b": answer, "c": first, "q": "Is $z!$ prime?"}
     [formula] = engine.search_formula("y", k=1).itertuples()
     assert (formula.post_id, formula.title) == ("a", answer)
-    assert answer in Tools(engine).search_formula("y", 1, 0, EVERYTHING, 400)
+    assert answer in Tools(engine).search_formula("y", 1, max_tokens=400)
     page = Answers(engine)
     for mode, q in (("posts", "never"), ("formulas", "y")):
         result = page.search(q, mode, weak=True)["systems"][0]["results"][0]

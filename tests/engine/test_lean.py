@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyterrier_mathamr.engine import SearchEngine
-from pyterrier_mathamr.engine.mcp import DECLARATION_TOKENS, TOKENS, Tools, count_tokens
-from pyterrier_mathamr.engine.origins import Filter
+from pyterrier_mathamr.engine.mcp import DECLARATION_TOKENS, Tools, count_tokens
 from tests.engine.conftest import built
 
 PROJECT = Path(__file__).parents[1] / "posts" / "corpus" / "lean"
@@ -53,7 +52,7 @@ def test_declarations_are_filtered_by_module_and_kind(project) -> None:
 
 
 def test_an_assistant_gets_name_signature_file_and_line_in_few_tokens(project) -> None:
-    answer = Tools(project).search("even numbers", 20, 0, True, Filter("Parity/"), TOKENS)
+    answer = Tools(project).search("even numbers", 20, weak=True, within="Parity/")
     entries = [entry.strip() for entry in re.split(r"^(?=\d+\. )", answer, flags=re.M) if ".lean#" in entry]
     assert len(entries) == 13
     assert max(map(count_tokens, entries)) <= DECLARATION_TOKENS

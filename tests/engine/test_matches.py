@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.cli import main
-from pyterrier_mathamr.engine import SearchEngine, matches
-from pyterrier_mathamr.engine.matches import (
+from pyterrier_mathamr.engine import SearchEngine
+from pyterrier_mathamr.engine.ranking import (
     FEWEST,
     GOOD,
     LEVELS,
@@ -26,7 +26,7 @@ from pyterrier_mathamr.formula.display.typesetting import text_of
 from pyterrier_mathamr.posts import post_from_any, post_from_html
 from pyterrier_mathamr.store import META, DamagedError
 from pyterrier_mathamr.store.manifest import signed
-from tests.engine.conftest import POSTS, QUERY, built, get
+from tests.engine.conftest import POSTS, QUERY, built, get, written
 
 SUBJECTS = ("prime", "limit", "matrix", "group", "integral", "graph", "lattice", "tensor", "measure", "sheaf")
 MANY = [
@@ -41,11 +41,9 @@ def many(tmp_path_factory) -> SearchEngine:
 
 
 def test_nonsense_and_other_subjects_find_nothing_and_a_blank_file_is_not_a_post(tmp_path) -> None:
-    notes = tmp_path / "notes"
-    notes.mkdir()
-    (notes / "blank.md").write_text("")
-    (notes / "root.txt").write_text("The number √2 is irrational: p² = 2q² has no solution.")
-    (notes / "ring.md").write_text("# Rings\n\nEvery field is a ring.")
+    root = "The number √2 is irrational: p² = 2q² has no solution."
+    files = {"blank.md": "", "root.txt": root, "ring.md": "# Rings\n\nEvery field is a ring."}
+    notes = written(tmp_path / "notes", files)
     with pytest.warns(MathAMRWarning, match=r"1 of 3 posts were left out: .*blank\.md: the file is empty"):
         engine = built(tmp_path / "e", notes)
     assert sorted(engine.docnos()) == ["ring.md", "root.txt"]
@@ -75,13 +73,8 @@ def test_a_match_is_the_share_of_unrelated_scores_below() -> None:
     for asked in ("$x^2$", "the square of $x^2$"):
         found = unrelated.match(post_from_any(asked), scores)
         assert found.tolist() == pytest.approx([0.0, 0.0, 0.25, 0.475, 0.4995, 0.999])
-    assert [percent(share) for share in (0.0, 0.8999, 0.9, 0.99, 0.999)] == [
-        "0.0 %",
-        "89.9 %",
-        "90.0 %",
-        "99.0 %",
-        "99.9 %",
-    ]
+    shares = {0.0: "0.0 %", 0.8999: "89.9 %", 0.9: "90.0 %", 0.99: "99.0 %", 0.999: "99.9 %"}
+    assert list(map(percent, shares)) == list(shares.values())
 
 
 def test_a_match_does_not_depend_on_what_found_the_post(engine) -> None:
@@ -103,15 +96,17 @@ def test_a_word_that_no_post_has_lowers_the_known_share_by_its_rarity(engine) ->
 
 def test_the_threshold_is_the_quantile_of_random_questions_and_random_other_posts(many, monkeypatch) -> None:
     at = many.snapshot()
-    assert at.record.unrelated == unrelated_scores(at.indexes, at.retriever(), at.options.model)
+    assert at.record.unrelated == unrelated_scores(at.indexes.posts, at.retriever(), at.options.model)
     monkeypatch.setitem(OF_ARQMATH, at.options.model, 2 * ((math.inf,) * len(LEVELS),))  # which bound nothing
-    estimated = unrelated_scores(at.indexes, at.retriever(), at.options.model)
-    every = []
-    for document in at.indexes.posts:
-        for sentence in (text_of(post_from_html(html)) for html in (document.title, document.html)):
-            found = many.retriever()(many.frame(sentence))
-            share = share_known(many.question(sentence), len(many))
-            every += (share * found["score"])[found["docno"] != document.docno].tolist()
+    estimated = unrelated_scores(at.indexes.posts, at.retriever(), at.options.model)
+    sentences = [(post.docno, text_of(post_from_html(html))) for post in at.indexes.posts
+                 for html in (post.title, post.html)]  # fmt: skip
+    retriever, every = at.blend(), []
+    queries = retriever.read({str(i): post_from_any(sentence) for i, (_, sentence) in enumerate(sentences)})
+    for (docno, _), query in zip(sentences, queries, strict=True):
+        documents, scores = retriever.best(query, len(many))
+        others = np.array(retriever.docnos(documents)) != docno
+        every += (share_known(query, len(many)) * scores[others]).tolist()
     by_hand = np.quantile(every, LEVELS)  # whole bodies instead of sentences, and all pairs instead of a sample
     assert np.interp(GOOD, LEVELS, estimated.sentences) == pytest.approx(np.interp(GOOD, LEVELS, by_hand), rel=0.15)
 
@@ -130,7 +125,7 @@ def test_it_is_estimated_again_once_a_tenth_of_the_posts_have_changed(tmp_path, 
     assert after.sentences != before.sentences
     engine.delete([f"p{i}" for i in range(6, 15)])
     few = engine.snapshot().record.unrelated
-    assert (few.sentences, few.formulas) == matches.OF_ARQMATH["mathamr-plus-mini"]
+    assert (few.sentences, few.formulas) == OF_ARQMATH["mathamr-plus-mini"]
 
 
 @pytest.mark.parametrize(
@@ -175,14 +170,10 @@ def test_the_page_gives_good_matches_and_counts_weak_ones(client) -> None:
 
 
 def test_posts_that_are_nearly_the_same_hide_no_right_answer(tmp_path) -> None:
-    notes = tmp_path / "notes"
-    notes.mkdir()
-    for i in range(FEWEST):
-        (notes / f"log{i}.md").write_text(
-            f"# Log {i}\n\nThe sequence $a_{{{i}}}$ is bounded, and so it goes on for long."
-        )
-    (notes / "cs.md").write_text("**Theorem (Cauchy–Schwarz).** $|x\\cdot y|\\le|x||y|$.")
-    engine = built(tmp_path / "e", notes)
+    logs = (f"# Log {i}\n\nThe sequence $a_{{{i}}}$ is bounded, and so it goes on for long." for i in range(FEWEST))
+    notes = {f"log{i}.md": log for i, log in enumerate(logs)}
+    notes["cs.md"] = "**Theorem (Cauchy–Schwarz).** $|x\\cdot y|\\le|x||y|$."
+    engine = built(tmp_path / "e", written(tmp_path / "notes", notes))
     unrelated = engine.snapshot().record.unrelated
     for scores, bounds in zip((unrelated.sentences, unrelated.formulas), OF_ARQMATH["mathamr-plus-mini"], strict=True):
         assert (np.array(scores) <= bounds).all()

@@ -10,11 +10,11 @@ import anyio
 import pytest
 
 from pyterrier_mathamr._common.errors import MissingExtraError
+from pyterrier_mathamr.engine import SearchEngine
 from pyterrier_mathamr.engine import mcp as engine_mcp
-from pyterrier_mathamr.engine import search_engine
 from pyterrier_mathamr.posts import plain_text
 from pyterrier_mathamr.store import NotBuiltError
-from tests.engine.conftest import POSTS, QUERY, built
+from tests.engine.conftest import POSTS, QUERY, built, written
 
 mcp = pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 
@@ -74,68 +74,50 @@ def test_an_assistant_finds_reads_and_explains_over_pipes(engine) -> None:
     assert r"$\pi^2/6$" in text[0]
 
 
-def test_a_wrong_call_is_answered_with_the_fault(engine) -> None:
-    answers = asked(
-        engine,
-        call("explain", query="x", docno="no such post"),
-        call("read", docno="no such post"),
-        call("search", query=QUERY, k=51),
-        call("search", query="x" * 4001),
-        call("search", query=["not", "text"]),
-        call("search"),
-        call("search", query="x", weak="perhaps"),
-        call("search", query="x", k=2.5),
-        call("search", query="x", color="red"),
-        call("search", query="x", since="yesterday"),
-        call("read", docno="basel", max_tokens=10),
-        call("cite", docno="basel", quotation=""),
+WRONG = [
+    (call("explain", query="x", docno="no such post"), "no such post"),
+    (call("read", docno="no such post"), "no such post"),
+    (call("search", query=QUERY, k=51), "k is more than 50"),
+    (call("search", query="x" * 4001), "4000"),
+    (call("search", query=["not", "text"]), "query is not a string"),
+    (call("search"), "query is missing"),
+    (call("search", query="x", weak="perhaps"), "weak is neither true nor false"),
+    (call("search", query="x", k=2.5), "k is not a whole number"),
+    (call("search", query="x", color="red"), "search: 'color' is not an argument; use query, k, skip"),
+    (call("search", query="x", since="yesterday"), "since='yesterday' is not accepted; give a day"),
+    (call("read", docno="basel", max_tokens=10), "max_tokens is less than 200"),
+    (call("cite", docno="basel", quotation=""), "quotation is empty"),
+    (
         call("cite", docno="basel", quotation="xylophone"),
-        call("delete", docno="basel"),
-        call("search", query="converges"),
-    )
-    reasons = [
-        "no such post",
-        "no such post",
-        "k is more than 50",
-        "4000",
-        "query is not a string",
-        "query is missing",
-        "weak is neither true nor false",
-        "k is not a whole number",
-        "search: 'color' is not an argument; use query, k, skip",
-        "since='yesterday' is not accepted; give a day",
-        "max_tokens is less than 200",
-        "quotation is empty",
         "basel: it does not contain the quotation; the closest sentence is “",
+    ),
+    (
+        call("delete", docno="basel"),
         "There is no tool 'delete'; the tools are cite, explain, read, search, search_formula.",
-    ]
-    for (text, is_error), reason in zip(answers[:-1], reasons, strict=True):
+    ),
+]
+
+
+def test_a_wrong_call_is_answered_with_the_fault(engine) -> None:
+    *answers, last = asked(engine, *(wrong for wrong, _ in WRONG), call("search", query="converges"))
+    for (text, is_error), (_, reason) in zip(answers, WRONG, strict=True):
         assert is_error
         assert reason in text
         assert len(text.splitlines()) == 1
         assert len(text) < 1000
         assert "Traceback" not in text
-    assert answers[-1][1] is False
+    assert last[1] is False
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "$",
-        "$$$",
-        "\\",
-        "$\\frac{1}{$",
-        "{" * 4000,
-        "$" + "x^{" * 1000 + "$",
-        "\0\x1b[31m",
-        "<b>&amp;</b>",
-        "  \n ",
-        "求和 ∑",
-        "'; --",
-    ],
-)
-def test_any_text_is_answered(engine, query) -> None:
-    for text, is_error in asked(engine, call("search", query=query), call("search_formula", latex=query)):
+ANY = [
+    "$", "$$$", "\\", "$\\frac{1}{$", "{" * 4000, "$" + "x^{" * 1000 + "$", "\0\x1b[31m", "<b>&amp;</b>", "  \n ",
+    "求和 ∑", "'; --",
+]  # fmt: skip
+
+
+def test_any_text_is_answered(engine) -> None:
+    calls = (pair for query in ANY for pair in (call("search", query=query), call("search_formula", latex=query)))
+    for text, is_error in asked(engine, *calls):
         assert not is_error
         assert text
 
@@ -164,7 +146,7 @@ def test_an_answer_has_a_limit_and_explains_how_to_get_the_rest(tmp_path) -> Non
 
 
 def test_no_answer_has_more_than_4000_tokens_unless_asked_for(tmp_path) -> None:
-    words = [f"limit {'word ' * 30} ${'x' * 400}$ √∑∫ {'a' * 9000}" for _ in range(60)]
+    words = [f"limit {'word ' * 30} ${'x' * 400}$ √∑∫ {'a' * 9000}" for _ in range(32)]
     posts = [{"id": f"p{i}", "title": text, "text": text * 3} for i, text in enumerate(words)]
     engine = built(tmp_path / "e", posts)
     calls = [
@@ -202,17 +184,8 @@ def test_a_post_of_any_length_is_read_to_its_end(tmp_path) -> None:
 
 def test_tokens_are_counted_high() -> None:
     count = engine_mcp.count_tokens
-    assert [count(text) for text in ("", "a", "abc", "abcd", "12", "a b", "\\sum", "∑", "\n")] == [
-        0,
-        1,
-        1,
-        2,
-        2,
-        2,
-        2,
-        2,
-        1,
-    ]
+    counts = {"": 0, "a": 1, "abc": 1, "abcd": 2, "12": 2, "a b": 2, "\\sum": 2, "∑": 2, "\n": 1}
+    assert {text: count(text) for text in counts} == counts
     text = r"Let $x_1^{2} ≤ \frac{1}{2}$ hold.  Then √2 is \emph{irrational}." * 20
     for most in (0, 1, 7, 100, 10_000):
         shown = engine_mcp.within_tokens(text, most)
@@ -222,14 +195,11 @@ def test_tokens_are_counted_high() -> None:
 
 
 def test_results_are_short_with_file_line_type_and_neighbors(tmp_path) -> None:
-    notes = tmp_path / "notes"
-    (notes / "analysis").mkdir(parents=True)
-    (notes / "analysis" / "limits.md").write_text(
-        "# Limits\n\nEvery bounded sequence has a limit point.\n" + "More. " * 300
-    )
-    (notes / "rings.txt").write_text("Every field $K$ is a ring.")
-    engine = built(tmp_path / "e", notes)
-    found, none, filtered, wrong, read, formulas, no_formulas = asked(
+    limits = "# Limits\n\nEvery bounded sequence has a limit point.\n" + "More. " * 300
+    root = "# Root\n\nThe number √2\nis *irrational*.\n"
+    notes = {"analysis/limits.md": limits, "rings.txt": "Every field $K$ is a ring.", "root.md": root}
+    engine = built(tmp_path / "e", written(tmp_path / "notes", notes))
+    found, none, filtered, wrong, read, formulas, no_formulas, cited, not_cited = asked(
         engine,
         call("search", query="limit point of a sequence"),
         call("search", query="sourdough bread"),
@@ -238,54 +208,34 @@ def test_results_are_short_with_file_line_type_and_neighbors(tmp_path) -> None:
         call("read", docno="rings.txt", context=2),
         call("search_formula", latex="K", within="rings.txt"),
         call("search_formula", latex="K", within="analysis/"),
+        call("cite", docno="root.md", quotation=r"number $\sqrt{2}$ is irrational"),
+        call("cite", docno="root.md", quotation="a rational number"),
     )
     assert ("rings.txt" in formulas[0], "rings.txt" in no_formulas[0]) == (True, False)
     lines = found[0].splitlines()
     assert re.match(r"1\. analysis/limits\.md#limits  \(match 9\d\.\d %, analysis/limits\.md:1, section\)", lines[0])
     assert lines[1] == "   Limits"
     assert len(lines[2]) <= 3 + 240
-    assert none == (
-        "No good match. [The other posts may be no better than random ones; weak=true shows them.]",
-        False,
-    )
+    note = "[The other posts may be no better than random ones; weak=true shows them.]"
+    assert none == (f"No good match. {note}", False)
     assert re.findall(r"^\d+\. (\S+)", filtered[0], re.M) == ["analysis/limits.md#limits"]
     assert wrong == ("in='analyses/' is not accepted; give a folder or the beginning of an id: analysis/.", True)
     assert read[0] == "[rings.txt, rings.txt]\nrings\nEvery field $K$ is a ring."
-
-
-def test_a_quotation_is_cited_with_its_lines_over_pipes(tmp_path) -> None:
-    notes = tmp_path / "notes"
-    notes.mkdir()
-    (notes / "root.md").write_text("# Root\n\nThe number √2\nis *irrational*.\n")
-    engine = built(tmp_path / "e", notes)
-
-    async def run():
-        async with served(engine.path) as client:
-            right = await answer(client, "cite", docno="root.md", quotation=r"number $\sqrt{2}$ is irrational")
-            wrong = await answer(client, "cite", docno="root.md", quotation="a rational number")
-            found = await answer(client, "search", query="is √2 irrational?", k=1)
-            return right, wrong, found
-
-    right, wrong, found = anyio.run(run)
-    assert right == ("root.md, lines 3-4:\nnumber √2\nis *irrational*", False)
-    assert wrong[1]
-    assert (
-        "root.md: it does not contain the quotation; the closest sentence is “The number $\\sqrt{2}$ is irrational.”"
-        in wrong[0]
-    )
-    assert "root.md" in found[0].splitlines()[0]
+    assert cited == ("root.md, lines 3-4:\nnumber √2\nis *irrational*", False)
+    closest = "the closest sentence is “The number $\\sqrt{2}$ is irrational.”"
+    assert not_cited == (f"root.md: it does not contain the quotation; {closest}.", True)
 
 
 def test_the_end_of_the_results_is_reported(engine) -> None:
-    ((text, is_error),) = asked(engine, call("search", query=QUERY, k=5, skip=400))
-    assert (text, is_error) == ("No further posts were found.", False)
+    [found] = asked(engine, call("search", query=QUERY, k=5, skip=400))
+    assert found == ("No further posts were found.", False)
 
 
 def test_a_changed_engine_is_searched_in_its_current_state(tmp_path) -> None:
     engine = built(tmp_path / "e", POSTS[:2])
 
     async def run():
-        async with mcp.Client(engine_mcp.make_server(search_engine.SearchEngine(tmp_path / "e"))) as client:
+        async with mcp.Client(engine_mcp.make_server(SearchEngine(tmp_path / "e"))) as client:
             before = await answer(client, "search", query="groups and rings")
             engine.add([POSTS[4]])
             added = await answer(client, "search", query="groups and rings")
@@ -300,60 +250,39 @@ def test_a_changed_engine_is_searched_in_its_current_state(tmp_path) -> None:
     assert not replaced[1]
 
 
-def test_only_the_protocol_is_written_and_a_bad_line_does_not_end_it(engine) -> None:
+def test_only_the_protocol_is_written_and_a_bad_line_is_answered_with_an_error(engine) -> None:
+    def asking(number: object, name: str, **arguments: object) -> str:
+        request = {"jsonrpc": "2.0", "id": number, "method": "tools/call"}
+        return json.dumps({**request, "params": {"name": name, "arguments": arguments}})
+
     start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-    search = {"name": "search", "arguments": {"query": "   "}}
     lines = [
         json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": start}),
         json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}),
         "this is no JSON",
-        json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": search}),
+        asking(2, "search", query="\ud800"),
+        asking(3, "read", docno="a\udfff"),
+        asking("\ud800", "read", docno="basel"),
+        "[" * 50_000,
+        asking(4, "read", docno="basel"),
+        asking(5, "search", query="   "),
     ]
     command = [sys.executable, "-m", "pyterrier_mathamr", "mcp", str(engine.path)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        for line in lines:
-            process.stdin.write(line + "\n")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as process:
+        process.stdin.write("".join(f"{line}\n" for line in lines))
         process.stdin.flush()
-        answers = []
-        while not any(each.get("id") == 2 for each in answers):
-            answers.append(json.loads(process.stdout.readline()))
+        answers = [json.loads(process.stdout.readline()) for _ in range(8)]
         process.stdin.close()
         assert process.wait(timeout=60) == 0
         assert process.stdout.read() == ""
         assert "Traceback" not in process.stderr.read()
-    assert answers[-1]["result"]["content"][0]["text"].startswith("No posts were found.")
-
-
-def test_a_lone_surrogate_and_a_line_that_is_not_a_json_are_answered_with_an_error(engine) -> None:
-    def asking(number: object, name: str, **arguments: object) -> str:
-        call = {"jsonrpc": "2.0", "id": number, "method": "tools/call"}
-        return json.dumps({**call, "params": {"name": name, "arguments": arguments}})
-
-    start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-    lines = [
-        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": start}),
-        json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}),
-        asking(2, "search", query="\ud800"),
-        asking(3, "read", docno="a\udfff"),
-        asking("\ud800", "read", docno="basel"),
-        "this is no JSON",
-        "[" * 50_000,
-        asking(4, "read", docno="basel"),
-    ]
-    command = [sys.executable, "-m", "pyterrier_mathamr", "mcp", str(engine.path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        process.stdin.write("".join(f"{line}\n" for line in lines))
-        process.stdin.flush()
-        answers = [json.loads(process.stdout.readline()) for _ in range(7)]
-        process.stdin.close()
-        assert process.wait(timeout=60) == 0
     errors = [each for each in answers if "error" in each]
-    assert [each["id"] for each in errors] == [2, 3, None, None, None]
+    assert [each["id"] for each in errors] == [None, 2, 3, None, None]
     assert all("\n" not in each["error"]["message"] for each in errors)
-    [good] = [each for each in answers if each["id"] == 4]
-    assert good["result"]["content"][0]["text"].startswith("Basel problem")
+    texts = {each["id"]: each["result"]["content"][0]["text"] for each in answers if each.get("id") in (4, 5)}
+    assert texts[4].startswith("Basel problem")
+    assert texts[5].startswith("No posts were found.")
 
 
 def test_without_an_engine_or_the_extra_nothing_is_served(tmp_path, engine, monkeypatch) -> None:

@@ -8,11 +8,10 @@ import pytest
 from pyterrier_mathamr.cli.engine import results_table
 from pyterrier_mathamr.engine import SearchEngine
 from pyterrier_mathamr.engine.mcp import Tools
-from pyterrier_mathamr.engine.origins import EVERYTHING
 from pyterrier_mathamr.engine.page import Answers
-from pyterrier_mathamr.engine.posts import PostStore, asked_name, normalized
+from pyterrier_mathamr.engine.posts import PostStore, normalized
 from pyterrier_mathamr.posts import Document
-from tests.engine.conftest import built
+from tests.engine.conftest import built, written
 
 LONG = "It is used again and again in what follows, and each time in another way. " * 30
 CHAPTER = rf"""\section{{Fatou and Lebesgue}}
@@ -30,11 +29,9 @@ NOTE = f"# Cauchy's integral formula\n\n**Theorem 3.2 (Heine–Borel).** Compact
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> SearchEngine:
     folder = tmp_path_factory.mktemp("named")
-    (folder / "notes").mkdir()
-    (folder / "notes" / "chapter.tex").write_text(CHAPTER)
-    (folder / "notes" / "note.md").write_text(NOTE)
-    (folder / "notes" / "fatou.md").write_text("Fatou's lemma, Fatou's lemma and Fatou's lemma: a lemma of Fatou.")
-    return built(folder / "engine", folder / "notes")
+    fatou = "Fatou's lemma, Fatou's lemma and Fatou's lemma: a lemma of Fatou."
+    notes = written(folder / "notes", {"chapter.tex": CHAPTER, "note.md": NOTE, "fatou.md": fatou})
+    return built(folder / "engine", notes)
 
 
 @pytest.mark.parametrize(
@@ -61,10 +58,8 @@ def test_a_name_a_label_and_a_number_find_their_statement_first(engine, query: s
 def test_a_statement_precedes_the_section_and_the_file_of_its_name(tmp_path) -> None:
     text = "Burnside's lemma counts orbits: Burnside's lemma is a lemma of Burnside."
     section = rf"\section{{Burnside's lemma}} {text} {LONG} \begin{{theorem}}[Burnside's lemma] $|X/G|$ \end{{theorem}}"
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "action.tex").write_text(section)
-    (tmp_path / "notes" / "burnside.md").write_text(f"# Burnside's lemma\n\n{text}")
-    found = built(tmp_path / "e", tmp_path / "notes").search("Burnside's lemma", weak=True)
+    notes = written(tmp_path / "notes", {"action.tex": section, "burnside.md": f"# Burnside's lemma\n\n{text}"})
+    found = built(tmp_path / "e", notes).search("Burnside's lemma", weak=True)
     assert found["named"].tolist() == [True] * 3
     assert found["kind"].tolist()[0] == "theorem"
     assert found["score"][0] > 200 >= found["score"][1] > 100
@@ -95,7 +90,7 @@ def test_a_named_post_passes_no_filter_that_excludes_it(engine) -> None:
 
 def test_every_face_says_that_the_question_is_the_name(engine) -> None:
     assert " named  Theorem 1 (Hurewicz)" in results_table(engine.search("Hurewicz"), formula=False)
-    assert "(named, match 9" in Tools(engine).search("Hurewicz", 1, 0, False, EVERYTHING, 400)
+    assert "(named, match 9" in Tools(engine).search("Hurewicz", 1, max_tokens=400)
     page = Answers(engine)
     [first, *_] = page.search("Hurewicz")["systems"][0]["results"]
     assert first["named"]
@@ -103,11 +98,10 @@ def test_every_face_says_that_the_question_is_the_name(engine) -> None:
 
 
 def test_a_name_follows_its_post(tmp_path: Path) -> None:
-    engine = built(
-        tmp_path / "e", [{"docno": "a", "title": "Zorn's lemma", "text": "Chains."}, {"docno": "b", "text": "x"}]
-    )
+    zorn = {"docno": "a", "title": "Zorn's lemma", "text": "Chains."}
+    engine = built(tmp_path / "e", [zorn, {"docno": "b", "text": "x"}])
     assert engine.search("Zorn lemma")["named"].tolist()[:1] == [True]
-    engine.update([{"docno": "a", "title": "Well-ordering", "text": "Chains."}])
+    engine.update([{**zorn, "title": "Well-ordering"}])
     assert not engine.search("Zorn lemma", weak=True)["named"].any()
     assert engine.search("well ordering")["named"].tolist()[:1] == [True]
     engine.delete("b")
@@ -121,7 +115,7 @@ def test_names_are_found_without_reading_posts(tmp_path: Path, monkeypatch: pyte
     store = PostStore(tmp_path / "posts")
     store.write((Document(f"d{i}", f"The {i}-th of many" if i % 3 else "Twins", "text") for i in range(5)), "create")
     store.delete(["d3"])
-    monkeypatch.setattr(PostStore, "_read", None)
+    monkeypatch.setattr(PostStore, "get_many", None)
     for opened in (store, PostStore(store.path)):
         assert list(opened.called("the 4-th of many")) == ["d4"]
         assert list(opened.called("Twin")) == ["d0"]
@@ -141,4 +135,3 @@ def test_names_are_found_without_reading_posts(tmp_path: Path, monkeypatch: pyte
 )
 def test_names_are_compared_without_case_accents_articles_and_endings(name: str, expected: str) -> None:
     assert normalized(name) == expected
-    assert asked_name(f"what is {name}") == (expected if len(name) < 112 else "")

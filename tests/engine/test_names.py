@@ -15,7 +15,6 @@ from pyterrier_mathamr._common.ids import visible
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.engine import SearchEngine
 from pyterrier_mathamr.engine.mcp import Tools, make_server
-from pyterrier_mathamr.engine.origins import EVERYTHING
 from pyterrier_mathamr.store import DamagedError, UnavailableError
 from tests.engine.conftest import built
 
@@ -65,8 +64,8 @@ def test_no_name_reaches_the_terminal_raw(odd: SearchEngine, command: list[str])
 
 def test_no_name_reaches_an_assistant_raw_and_each_shown_docno_is_understood(odd: SearchEngine) -> None:
     tools = Tools(odd)
-    found = tools.search("zebra ring", 9, 0, True, EVERYTHING, 4000)
-    answers = [found, tools.search_formula("x^2", 9, 0, EVERYTHING, 4000)]
+    found = tools.search("zebra ring", 9, weak=True)
+    answers = [found, tools.search_formula("x^2", 9)]
     docnos = [visible(docno) for docno in odd.docnos()]
     assert len(docnos) == 4
     for docno in docnos:

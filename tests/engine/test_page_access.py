@@ -103,13 +103,21 @@ def test_forms_that_are_none_are_refused(engine) -> None:
     assert answer.status_code == 401
 
 
-def test_names_that_a_proxy_calls_are_accepted_and_no_others(engine) -> None:
-    client = client_of(engine, hosts=("localhost", "Notes.example"))
-    for host, status in (
-        ("notes.example", 200), ("NOTES.EXAMPLE:443", 200), ("localhost:8000", 200), ("evil.example", 400), ("", 400),
-        ("notes.example.evil.example", 400), ("127.0.0.1", 400),
-    ):  # fmt: skip
-        assert client.get("/api/settings", headers={"host": host}).status_code == status
+LOCAL = {
+    "localhost": 200, "LOCALHOST:8000": 200, "127.0.0.1:1": 200, "[::1]:8000": 200, "[::1]": 200, "evil.example": 400,
+    "evil.example:8000": 400, "localhost.evil.example": 400, "": 400, "localhost:x": 400,
+}  # fmt: skip
+PROXIED = {
+    "notes.example": 200, "NOTES.EXAMPLE:443": 200, "localhost:8000": 200, "evil.example": 400, "": 400,
+    "notes.example.evil.example": 400, "127.0.0.1": 400,
+}  # fmt: skip
+
+
+def test_only_names_of_this_machine_or_of_a_proxy_are_answered(engine) -> None:
+    for options, statuses in (({}, LOCAL), ({"hosts": ("localhost", "Notes.example")}, PROXIED)):
+        client = client_of(engine, **options)
+        for host, status in statuses.items():
+            assert client.get("/api/settings", headers={"host": host}).status_code == status, host
     named = client_of(engine, token=TOKEN).get("/", headers={**bearer(TOKEN), **BROWSER, "host": "evil.example"})
     assert (named.status_code, "does not answer to this name" in named.text) == (400, True)
 

@@ -17,20 +17,14 @@ if not NEEDED:
 SCREENSHOTS = os.environ.get("MATHAMR_SCREENSHOTS")  # a folder, in which CI keeps the pictures of a run
 WIDE = "+".join(f"x_{{{i}}}" for i in range(80))
 MORE = [
-    {
-        "id": "hostile",
-        "title": "<script>document.title='broken'</script>",
-        "text": "<img src=x onerror=alert(1)> words",
-    },
+    {"id": "hostile", "title": "<script>document.title='broken'</script>",
+     "text": "<img src=x onerror=alert(1)> words"},
     {"id": "arabic", "title": "نظرية فيثاغورس", "text": "في المثلث القائم الزاوية $a^2+b^2=c^2$."},
     {"id": "titled", "title": r"Is $u^5+v^5=w^5$ solvable where $u^5+v^5>0$?", "text": r"Not if $r^5+s^5=t^5$ is not."},
     {"id": "wide", "title": "A wide sum", "text": f"The sum is ${WIDE}$."},
-    {
-        "id": "drawing",
-        "title": "A drawing",
-        "text": r"The path $\begin{tikzpicture}\draw (0,0)--(1,1);\end{tikzpicture}$ and $\nosuch x$ here.",
-    },
-]
+    {"id": "drawing", "title": "A drawing",
+     "text": r"The path $\begin{tikzpicture}\draw (0,0)--(1,1);\end{tikzpicture}$ and $\nosuch x$ here."},
+]  # fmt: skip
 
 pytestmark = IN_CHROMIUM
 
@@ -110,8 +104,12 @@ def test_words_that_no_post_has_are_named_with_the_question_to_search_instead(pa
     assert page.input_value("#query") == "harmonic series"
 
 
-def test_results_show_formulas_as_formulas(page) -> None:
+def test_two_systems_are_shown_side_by_side_with_formulas_as_formulas(page) -> None:
     ask(page, QUERY)
+    left, right = page.locator("main section").all()
+    assert left.bounding_box()["y"] == right.bounding_box()["y"]
+    assert left.locator(".moved").count() == 0
+    assert right.locator(".moved").count() == right.locator("article").count()
     loaded = "document.fonts.ready.then(() => [...document.fonts].map((font) => font.family + ' ' + font.status))"
     assert page.evaluate(loaded) == ["Inter loaded", "STIX Two Math loaded"]
     heights = page.evaluate(
@@ -119,14 +117,10 @@ def test_results_show_formulas_as_formulas(page) -> None:
         " return [f.getBoundingClientRect().height, f.children[0].getBoundingClientRect().height]; }"
     )
     assert heights[0] > 1.5 * heights[1]
-
-
-def test_two_systems_are_shown_side_by_side_with_moved_results(page) -> None:
-    ask(page, QUERY)
-    left, right = page.locator("main section").all()
-    assert left.bounding_box()["y"] == right.bounding_box()["y"]
-    assert left.locator(".moved").count() == 0
-    assert right.locator(".moved").count() == right.locator("article").count()
+    page.emulate_media(media="print")
+    assert page.locator("article .snippet").first.is_visible()
+    controls = (".tools", "#symbols", "#help", "footer", "#choice")
+    assert not any(page.locator(name).first.is_visible() for name in controls)
 
 
 def test_search_and_explanation_with_only_the_keyboard(page) -> None:
@@ -168,7 +162,7 @@ def test_a_formula_is_searched_and_symbols_are_reached_by_keyboard(page) -> None
     assert shown_tab(page) == "Formulas"
 
 
-def test_a_part_of_the_question_has_one_color_everywhere(page) -> None:
+def test_a_part_of_the_question_has_one_color_everywhere_and_why_begins_with_a_sentence(page) -> None:
     ask(page, "diverges $\\sum 1/n$")
     opened(page, "Why?", ".explanation")
     color = "(place) => getComputedStyle(document.querySelector(place)).backgroundColor"
@@ -178,6 +172,12 @@ def test_a_part_of_the_question_has_one_color_everywhere(page) -> None:
         }
         assert len(shown) == 1
         assert shown != {"rgba(0, 0, 0, 0)"}
+    ask(page, "why diverges $\\sum 1/n$")
+    page.locator("article[data-docno=harmonic] button", has_text="Why?").first.click()
+    reasons = page.locator(".reasons")
+    sync_api.expect(reasons).to_contain_text("In both: the same formula")
+    sync_api.expect(reasons).to_contain_text("the word diverges.")
+    assert not page.locator(".explanation table").first.is_visible()
 
 
 def test_a_formula_of_a_result_searches_for_it_and_the_state_is_in_the_address(page) -> None:
@@ -200,20 +200,35 @@ def test_a_formula_of_a_result_searches_for_it_and_the_state_is_in_the_address(p
     assert page.input_value("#query") == QUERY
 
 
-def test_user_text_is_shown_as_text(page) -> None:
+def test_texts_of_posts_are_shown_as_text_or_source_in_their_direction_and_long_formulas_scroll(page) -> None:
     ask(page, "words <script>document.title='broken'</script>")
     page.wait_for_selector("article[data-docno=hostile]")
     assert page.title() != "broken"
     assert "<script>" in page.locator("article[data-docno=hostile] h3").first.inner_text()
     assert page.locator("article img").count() == 0
-
-
-def test_a_search_that_finds_nothing_shows_a_message(page) -> None:
-    page.fill("#query", "xylophone")
-    page.keyboard.press("Enter")
-    page.wait_for_selector(".nothing")
-    assert "No good match" in page.inner_text("main")
-    assert page.inner_text("#status").startswith("0 posts")
+    ask(page, "drawing path")
+    shown = page.locator("article[data-docno=drawing] .snippet").first
+    assert r"\begin{tikzpicture}" in shown.inner_text()
+    assert r"\nosuch" in shown.inner_text()
+    assert page.locator("merror").count() == 0
+    ask(page, "المثلث القائم الزاوية $a^2+b^2=c^2$")
+    article = page.locator("article[data-docno=arabic]").first
+    assert article.locator(".title").evaluate("node => getComputedStyle(node).direction") == "rtl"
+    assert article.locator("math").first.evaluate("node => getComputedStyle(node).direction") == "ltr"
+    ends = "all => [all[0], all.at(-1)].map(each => each.getBoundingClientRect().left)"
+    left, right = article.locator(".snippet mi").evaluate_all(ends)
+    assert left < right  # a² + b² = c²
+    page.fill("#query", r"المثلث $\frac{a$ هنا")
+    source = page.locator("#preview code").first
+    style = source.evaluate("node => [getComputedStyle(node).direction, getComputedStyle(node).unicodeBidi]")
+    assert style == ["ltr", "isolate"]
+    page.set_viewport_size({"width": 390, "height": 900})
+    ask(page, "wide sum")
+    formula = page.locator("article[data-docno=wide] .snippet .formula").first
+    assert formula.evaluate("node => node.scrollWidth > node.clientWidth")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.fill("#query", 600 * "words ")
+    assert page.locator("#query").bounding_box()["height"] <= 301
 
 
 def test_weak_matches_are_shown_by_a_button_and_filters_are_in_the_address(page) -> None:
@@ -221,6 +236,7 @@ def test_weak_matches_are_shown_by_a_button_and_filters_are_in_the_address(page)
     page.keyboard.press("Enter")
     page.wait_for_selector(".nothing")
     assert "No good match" in page.inner_text("main")
+    assert page.inner_text("#status").startswith("0 posts")
     assert page.locator("article").count() == 0
     page.get_by_role("button", name="Show the closest").first.click()
     page.wait_for_url("**weak=1**")
@@ -245,18 +261,13 @@ def test_filters_apply_to_formulas_too(page, address) -> None:
     assert page.locator("#filters summary").inner_text() == "Filter: basel"
 
 
-def test_the_graph_is_drawn(page) -> None:
-    ask(page, QUERY)
-    opened(page, "Why?", ".explanation")
-    opened(page, "Graph of the post", ".graph img")
-    assert page.evaluate("document.querySelector('.graph img').naturalWidth") > 100
-
-
-def test_the_page_fits_a_telephone(page) -> None:
+def test_the_page_fits_a_telephone_and_the_graph_is_drawn(page) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     ask(page, QUERY)
     opened(page, "Why?", ".explanation")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    opened(page, "Graph of the post", ".graph img")
+    assert page.evaluate("document.querySelector('.graph img').naturalWidth") > 100
 
 
 def test_the_api_is_described_on_a_page(page, address) -> None:
@@ -267,16 +278,15 @@ def test_the_api_is_described_on_a_page(page, address) -> None:
         assert text in shown
 
 
-def test_the_first_page_names_the_collection_and_shows_what_can_be_asked(page) -> None:
+def test_the_first_page_shows_what_can_be_asked_and_one_box_finds_posts_and_formulas(page, address) -> None:
     assert page.locator("h1").inner_text() == "Sums"
     assert page.locator("#about").inner_text() == "Some posts on sums."
     assert page.locator("#updated").inner_text().startswith("Updated ")
     page.locator(".examples a").last.click()
     page.wait_for_selector("article")
     assert page.input_value("#query") != ""
-
-
-def test_one_box_finds_posts_and_formulas_and_asks_for_no_formulas_without_one(page) -> None:
+    page.goto(address)
+    page.wait_for_selector(".examples")
     asked = []
     page.on("request", lambda sent: asked.append(sent.url) if "api/search" in sent.url else None)
     ask(page, "groups and rings")
@@ -294,13 +304,27 @@ def test_one_box_finds_posts_and_formulas_and_asks_for_no_formulas_without_one(p
     assert shown_tab(page) == "Posts"
 
 
-def test_why_of_a_formula_lists_what_the_wildcards_stand_for(page) -> None:
+def test_results_of_a_formula_are_one_card_for_each_post_with_a_note_before_similar_ones(page) -> None:
     ask(page, r"\frac{?a}{?b^2}")
-    opened(page, "Why?", ".substitution")
-    assert page.locator(".substitution").first.inner_text().split()[:4] == ["in", "the", "query", "here"]
-    assert "?a" in page.locator(".substitution").first.inner_text()
+    posts = page.locator("article").evaluate_all("all => all.map(each => each.dataset.docno.split('#')[0])")
+    assert len(set(posts)) == len(posts)
+    legend = page.locator("#legend > span").evaluate_all("all => all.map(each => each.className)")
+    assert legend == ["formula part-0 equal has-matched", "formula part-0 similar"]  # only what occurs
+    card = page.locator("article", has_text="Gaussian integral")
+    shown = card.locator(".formula").evaluate_all("all => all.map((each) => each.dataset.latex)")
+    assert len(shown) == len(set(shown)) == card.locator(".formula.similar").count() == 3
+    items = page.locator("ol.results > li").all()
+    noted = [place for place, item in enumerate(items) if "No other formula matches" in item.inner_text()]
+    similar = [item.locator(".context .note").inner_text() == "similar" for item in items]
+    assert noted == [similar.index(True)]
+    assert similar == sorted(similar)
+    assert page.locator("#tabs [aria-current] .count").inner_text() == str(similar.index(True))
+    opened(page, "Why?", ".substitution")  # what the wildcards stand for
+    substitution = page.locator(".substitution").first
+    assert substitution.inner_text().split()[:4] == ["in", "the", "query", "here"]
+    assert "?a" in substitution.inner_text()
     page.set_viewport_size({"width": 390, "height": 800})
-    assert all(head.is_visible() for head in page.locator(".substitution").first.locator("th").all())
+    assert all(head.is_visible() for head in substitution.locator("th").all())
 
 
 def test_the_formulas_of_a_title_are_marked_in_it_and_only_others_are_listed_below(page) -> None:
@@ -313,23 +337,6 @@ def test_the_formulas_of_a_title_are_marked_in_it_and_only_others_are_listed_bel
     assert title.evaluate_all("all => all.map((each) => each.dataset.latex)") == ["u^5+v^5=w^5", "u^5+v^5>0"]
     page.locator("article[data-docno^=titled]").get_by_text("Why?").click()
     assert page.locator("article[data-docno^=titled] .found .formula").get_attribute("data-latex") == "u^5+v^5>0"
-
-
-def test_a_formula_that_a_card_s_sentence_shows_is_marked_there_and_not_listed_again(page) -> None:
-    ask(page, r"\frac{?a}{?b^2}")
-    card = page.locator("article", has_text="Gaussian integral")
-    shown = card.locator(".formula").evaluate_all("all => all.map((each) => each.dataset.latex)")
-    assert len(shown) == len(set(shown)) == card.locator(".formula.similar").count() == 3
-
-
-def test_a_note_separates_similar_formulas_from_those_that_match(page) -> None:
-    ask(page, r"\frac{?a}{?b^2}")
-    items = page.locator("ol.results > li").all()
-    noted = [place for place, item in enumerate(items) if "No other formula matches" in item.inner_text()]
-    similar = [item.locator(".context .note").inner_text() == "similar" for item in items]
-    assert noted == [similar.index(True)]
-    assert similar == sorted(similar)
-    assert page.locator("#tabs [aria-current] .count").inner_text() == str(similar.index(True))
 
 
 def test_going_back_asks_the_server_for_nothing(page) -> None:
@@ -346,7 +353,7 @@ def test_going_back_asks_the_server_for_nothing(page) -> None:
     assert asked == []
 
 
-def test_commands_are_suggested_after_a_backslash(page) -> None:
+def test_commands_are_suggested_and_a_typed_closing_sign_takes_the_place_of_the_inserted_one(page) -> None:
     page.keyboard.press("/")
     page.keyboard.type(r"$\appr")
     page.wait_for_selector("#commands li")
@@ -360,6 +367,15 @@ def test_commands_are_suggested_after_a_backslash(page) -> None:
     page.keyboard.type(r"\bet")
     page.keyboard.press("Escape")
     assert page.locator("#commands").is_hidden()
+    page.fill("#query", "")
+    page.get_by_role("button", name="√").click()
+    page.keyboard.type("2}$ is")
+    assert page.input_value("#query") == r"$\sqrt{2}$ is"
+    page.fill("#query", "$x^{}$")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.type("{a}")  # which has to be closed itself
+    assert page.input_value("#query") == "$x^{{a}}$"
 
 
 SOURCE = r"{\displaystyle x^{2}}"
@@ -385,14 +401,15 @@ PASTE = """([kind, text]) => {
 }"""
 
 
-@pytest.mark.parametrize(("kind", "text", "expected"), PASTED)
-def test_what_is_pasted_becomes_latex(page, kind, text, expected) -> None:
-    page.locator("#query").focus()
-    page.evaluate(PASTE, [kind, text])
-    sync_api.expect(page.locator("#query")).to_have_value(expected)
+def test_what_is_pasted_becomes_latex(page) -> None:
+    for kind, text, expected in PASTED:
+        page.fill("#query", "")
+        page.locator("#query").focus()
+        page.evaluate(PASTE, [kind, text])
+        sync_api.expect(page.locator("#query")).to_have_value(expected)
 
 
-def test_an_error_in_latex_points_at_its_place(page) -> None:
+def test_the_preview_points_at_errors_and_sets_roots_scripts_and_punctuation_well(page) -> None:
     page.fill("#query", r"Is $\frac{1}{n$ small?")
     page.wait_for_selector(".problem")
     assert "a } is missing" in page.locator(".problem").inner_text()
@@ -400,57 +417,47 @@ def test_an_error_in_latex_points_at_its_place(page) -> None:
     assert page.evaluate("document.activeElement.selectionStart") == len(r"Is $\frac{1}{n")
     page.fill("#query", r"Is $\frac{1}{n}$ small?")
     sync_api.expect(page.locator(".problem")).to_have_count(0)
-
-
-def test_unknown_commands_and_drawings_are_shown_as_source(page) -> None:
-    ask(page, "drawing path")
-    shown = page.locator("article[data-docno=drawing] .snippet").first
-    assert r"\begin{tikzpicture}" in shown.inner_text()
-    assert r"\nosuch" in shown.inner_text()
-    assert page.locator("merror").count() == 0
-
-
-def test_text_from_right_to_left_begins_on_the_right(page) -> None:
-    ask(page, "المثلث القائم الزاوية $a^2+b^2=c^2$")
-    article = page.locator("article[data-docno=arabic]").first
-    assert article.locator(".title").evaluate("node => getComputedStyle(node).direction") == "rtl"
-    assert article.locator("math").first.evaluate("node => getComputedStyle(node).direction") == "ltr"
-    ends = "all => [all[0], all.at(-1)].map(each => each.getBoundingClientRect().left)"
-    left, right = article.locator(".snippet mi").evaluate_all(ends)
-    assert left < right  # a² + b² = c²
-    page.fill("#query", r"المثلث $\frac{a$ هنا")
-    source = page.locator("#preview code").first
-    assert source.evaluate("node => [getComputedStyle(node).direction, getComputedStyle(node).unicodeBidi]") == [
-        "ltr",
-        "isolate",
-    ]
-
-
-def test_a_long_formula_scrolls_in_place_and_a_long_query_leaves_room(page) -> None:
-    page.set_viewport_size({"width": 390, "height": 900})
-    ask(page, "wide sum")
-    formula = page.locator("article[data-docno=wide] .snippet .formula").first
-    assert formula.evaluate("node => node.scrollWidth > node.clientWidth")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    page.fill("#query", 600 * "words ")
-    assert page.locator("#query").bounding_box()["height"] <= 301
-
-
-def test_printed_pages_have_results_and_no_controls(page) -> None:
-    ask(page, QUERY)
-    page.emulate_media(media="print")
-    assert page.locator("article .snippet").first.is_visible()
-    assert not any(
-        page.locator(name).first.is_visible() for name in (".tools", "#symbols", "#help", "footer", "#choice")
+    page.fill("#query", r"$\sqrt{2}+\sqrt{n^2}+\sqrt{\frac{a}{b}}+\sqrt[3]{2}$")
+    page.wait_for_selector("#preview mroot")
+    page.evaluate("document.fonts.ready")
+    behind = (
+        "all => all.map(root => root.getBoundingClientRect().right - root.children[0].getBoundingClientRect().right)"
     )
+    holes = page.locator("#preview :is(msqrt, mroot)").evaluate_all(behind)
+    assert len(holes) == 4
+    assert max(holes) < 1
+    page.fill("#query", r"$a^2 b^2 h^2 p^2 A^2 (c)^2 + x_1 y_1 g_1$")
+    page.wait_for_selector("#preview msub")
+    for scripts, level in (("msup", 0.5), ("msub", 1)):
+        bottoms = page.locator(f"#preview {scripts} > :last-child").evaluate_all(
+            "all => all.map(each => each.getBoundingClientRect().bottom)"
+        )
+        assert max(bottoms) - min(bottoms) <= level
+    page.fill("#query", "some words before the formula $a^2+b^2=c^2$. And on.")
+    page.wait_for_selector("#preview .joined")
+    below = page.evaluate("""() => Array.from({ length: 320 }, (_, i) => {
+      document.querySelector("#preview > div").style.width = `${100 + i}px`;
+      const range = document.createRange(), joined = document.querySelector("#preview .joined");
+      range.selectNode(joined.lastChild);
+      return range.getBoundingClientRect().left < joined.querySelector("math").getBoundingClientRect().left;
+    })""")
+    assert below == [False] * 320
 
 
-def test_the_source_of_a_post_is_copied(page, address) -> None:
+def test_the_source_of_a_post_is_copied_and_similar_posts_have_an_address_and_a_chip(page, address) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=address.rstrip("/"))
     ask(page, QUERY)
     page.locator("article[data-docno=basel] button", has_text="Copy LaTeX").first.click()
     page.wait_for_selector("text=Copied")
     assert r"$\sum_{n=1}^\infty \frac{1}{n^2}$" in page.evaluate("navigator.clipboard.readText()")
+    ask(page, QUERY)
+    page.locator("article[data-docno=basel] a", has_text="Similar").first.click()
+    page.wait_for_url("**?like=basel")
+    sync_api.expect(page.locator("#like")).to_contain_text("Posts like Basel problem")
+    assert page.input_value("#query") == ""
+    sync_api.expect(page.locator("article[data-docno=basel]")).to_have_count(0)
+    page.locator("#like [data-home]").click()
+    page.wait_for_selector(".examples")
 
 
 def test_six_results_are_in_view_on_a_small_screen(page, address) -> None:
@@ -460,23 +467,6 @@ def test_six_results_are_in_view_on_a_small_screen(page, address) -> None:
     page.wait_for_selector("article")
     bottoms = page.locator("article").evaluate_all("all => all.map(each => each.getBoundingClientRect().bottom)")
     assert len([bottom for bottom in bottoms if bottom <= 800]) >= 6
-
-
-def test_each_post_has_one_card_and_the_legend_only_what_occurs(page) -> None:
-    ask(page, r"\frac{?a}{?b^2}")
-    posts = page.locator("article").evaluate_all("all => all.map(each => each.dataset.docno.split('#')[0])")
-    assert len(set(posts)) == len(posts)
-    shown = page.locator("#legend > span").evaluate_all("all => all.map(each => each.className)")
-    assert shown == ["formula part-0 equal has-matched", "formula part-0 similar"]
-
-
-def test_why_begins_with_a_sentence_on_what_is_shared(page) -> None:
-    ask(page, "why diverges $\\sum 1/n$")
-    page.locator("article[data-docno=harmonic] button", has_text="Why?").first.click()
-    reasons = page.locator(".reasons")
-    sync_api.expect(reasons).to_contain_text("In both: the same formula")
-    sync_api.expect(reasons).to_contain_text("the word diverges.")
-    assert not page.locator(".explanation table").first.is_visible()
 
 
 def test_after_an_error_nothing_is_dimmed_and_retry_asks_again(browser, address) -> None:
@@ -533,17 +523,6 @@ def test_without_javascript_the_form_finds_posts(browser, address) -> None:
     context.close()
 
 
-def test_a_typed_closing_sign_takes_the_place_of_the_inserted_one(page) -> None:
-    page.get_by_role("button", name="√").click()
-    page.keyboard.type("2}$ is")
-    assert page.input_value("#query") == r"$\sqrt{2}$ is"
-    page.fill("#query", "$x^{}$")
-    page.keyboard.press("ArrowLeft")
-    page.keyboard.press("ArrowLeft")
-    page.keyboard.type("{a}")  # which has to be closed itself
-    assert page.input_value("#query") == "$x^{{a}}$"
-
-
 def test_enter_opens_the_result_and_its_formulas_are_one_stop(page, address) -> None:
     only_blend(page)
     page.goto(f"{address}?{urlencode({'q': QUERY, 'weak': 1})}")
@@ -566,17 +545,6 @@ def test_enter_opens_the_result_and_its_formulas_are_one_stop(page, address) -> 
     page.wait_for_selector("article.post")
 
 
-def test_similar_posts_have_an_address_and_a_chip(page) -> None:
-    ask(page, QUERY)
-    page.locator("article[data-docno=basel] a", has_text="Similar").first.click()
-    page.wait_for_url("**?like=basel")
-    sync_api.expect(page.locator("#like")).to_contain_text("Posts like Basel problem")
-    assert page.input_value("#query") == ""
-    sync_api.expect(page.locator("article[data-docno=basel]")).to_have_count(0)
-    page.locator("#like [data-home]").click()
-    page.wait_for_selector(".examples")
-
-
 def test_help_is_at_the_box_and_the_first_symbols_fit_a_telephone(page) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     page.locator("#help summary").click()
@@ -590,37 +558,6 @@ def test_help_is_at_the_box_and_the_first_symbols_fit_a_telephone(page) -> None:
         assert button["x"] + button["width"] <= bar["x"] + bar["width"]
 
 
-def test_no_root_has_a_hole_behind_it_and_scripts_of_letters_are_level(page) -> None:
-    page.fill("#query", r"$\sqrt{2}+\sqrt{n^2}+\sqrt{\frac{a}{b}}+\sqrt[3]{2}$")
-    page.wait_for_selector("#preview mroot")
-    page.evaluate("document.fonts.ready")
-    behind = (
-        "all => all.map(root => root.getBoundingClientRect().right - root.children[0].getBoundingClientRect().right)"
-    )
-    holes = page.locator("#preview :is(msqrt, mroot)").evaluate_all(behind)
-    assert len(holes) == 4
-    assert max(holes) < 1
-    page.fill("#query", r"$a^2 b^2 h^2 p^2 A^2 (c)^2 + x_1 y_1 g_1$")
-    page.wait_for_selector("#preview msub")
-    for scripts, level in (("msup", 0.5), ("msub", 1)):
-        bottoms = page.locator(f"#preview {scripts} > :last-child").evaluate_all(
-            "all => all.map(each => each.getBoundingClientRect().bottom)"
-        )
-        assert max(bottoms) - min(bottoms) <= level
-
-
-def test_no_line_begins_with_the_punctuation_after_a_formula(page) -> None:
-    page.fill("#query", "some words before the formula $a^2+b^2=c^2$. And on.")
-    page.wait_for_selector("#preview .joined")
-    below = page.evaluate("""() => Array.from({ length: 320 }, (_, i) => {
-      document.querySelector("#preview > div").style.width = `${100 + i}px`;
-      const range = document.createRange(), joined = document.querySelector("#preview .joined");
-      range.selectNode(joined.lastChild);
-      return range.getBoundingClientRect().left < joined.querySelector("math").getBoundingClientRect().left;
-    })""")
-    assert below == [False] * 320
-
-
 AXE = """axe.run(document, {
   rules: Object.fromEntries(axe.getRules().map((rule) => [rule.ruleId, { enabled: true }])),
 })"""
@@ -629,8 +566,8 @@ STATES = {
     "results": [("ask", QUERY)],
     "why": [("ask", QUERY), ("open", "Why?", ".explanation")],
     "formulas": [("ask", r"\frac{?a}{?b^2}"), ("open", "Why?", ".explanation")],
-    "post": [("ask", QUERY), ("post",)],
-    "nothing": [("ask nothing", "xylophone")],
+    "post": [("ask", QUERY), ("click", "article .title a", "article.post")],
+    "nothing": [("nothing",)],
     "similar": [("ask", QUERY), ("click", "article a:text('Similar')", "#like")],
     "help": [("click", "#help summary", ".panel")],
     "error": [("error",)],
@@ -641,27 +578,21 @@ STATES = {
 def test_every_page_is_accessible_at_all_levels(page, state) -> None:
     axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
     page.emulate_media(reduced_motion="reduce")
-    for step in STATES[state]:
-        if step[0] == "ask":
-            ask(page, step[1])
-        elif step[0] == "open":
-            opened(page, *step[1:])
-        elif step[0] == "post":
-            page.locator("article .title a").first.click()
-            page.wait_for_selector("article.post")
-        elif step[0] == "click":
-            page.locator(step[1]).first.click()
-            page.wait_for_selector(step[2])
-        elif step[0] == "error":  # of an answer with status 200, since others are errors of the console
-            page.route("**/api/search?*", lambda route: route.fulfill(json={}))
-            page.fill("#query", "sum")
-            page.keyboard.press("Enter")
-            page.wait_for_selector(".error button")
-            page.wait_for_timeout(300)
+    for name, *places in STATES[state]:
+        if name == "ask":
+            ask(page, *places)
+        elif name == "open":
+            opened(page, *places)
+        elif name == "click":
+            page.locator(places[0]).first.click()
+            page.wait_for_selector(places[1])
         else:
-            page.fill("#query", step[1])
+            if name == "error":  # of an answer with status 200, since others are errors of the console
+                page.route("**/api/search?*", lambda route: route.fulfill(json={}))
+            page.fill("#query", "xylophone")
             page.keyboard.press("Enter")
-            page.wait_for_selector(".nothing")
+            page.wait_for_selector(".error button" if name == "error" else ".nothing")
+            page.wait_for_timeout(300)
     theme = "dark" if page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") else "light"
     page.evaluate((Path(axe.__file__).parent / "axe.min.js").read_text())
     for width in (1280, 768, 390):

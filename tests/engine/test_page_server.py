@@ -5,7 +5,7 @@ import random
 import re
 import shutil
 import string
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urljoin
 
@@ -17,7 +17,7 @@ pytest.importorskip("httpx")
 
 from starlette.testclient import TestClient
 
-from pyterrier_mathamr.engine.page import Answers, make_app, pages, server, turns
+from pyterrier_mathamr.engine.page import Answers, make_app, pages, server, workers
 from pyterrier_mathamr.engine.page.access import HEADERS
 from pyterrier_mathamr.engine.page.interface import REQUESTS, as_text, description
 from pyterrier_mathamr.posts import plain_text
@@ -39,52 +39,42 @@ def described(path: str, answer) -> None:
         jsonschema.validate(answer.json(), {**content["schema"], "components": DESCRIPTION["components"]})
 
 
-@pytest.mark.parametrize(
-    ("path", "parameters", "status"),
-    [
-        ("/api/settings", {}, 200),
-        ("/api/search", {"q": QUERY}, 200),
-        ("/api/search", {"q": ""}, 200),
-        ("/api/search", {"q": QUERY, "k": 1, "offset": 1, "weak": 1, "format": "text"}, 200),
-        ("/api/search", {"q": "√π", "mode": "formulas"}, 200),
-        ("/api/search", {"q": "?a = 1", "mode": "formulas", "k": 100, "offset": 1000}, 200),
-        ("/api/search", {"q": "?a = 1", "mode": "formulas", "format": "text"}, 200),
-        ("/api/explain", {"q": QUERY, "docno": "basel"}, 200),
-        ("/api/explain", {"q": QUERY, "docno": "words", "system": "bm25"}, 200),
-        ("/api/explain", {"q": QUERY, "docno": "basel", "format": "text"}, 200),
-        ("/api/settings", {"format": "text"}, 200),
-        ("/api/preview", {"q": QUERY}, 200),
-        ("/api/preview", {"q": "x^2", "mode": "formulas"}, 200),
-        ("/api/post", {"docno": "basel", "q": QUERY}, 200),
-        ("/api/graph/{docno}.svg", {"docno": "basel", "theme": "dark"}, 200),
-        ("/api/search", {"q": "x" * 4_001}, 400),
-        ("/api/search", {"q": "x", "mode": "other"}, 400),
-        ("/api/search", {"q": "x", "k": "0"}, 400),
-        ("/api/search", {"q": "x", "k": "101"}, 400),
-        ("/api/search", {"q": "x", "k": ""}, 400),
-        ("/api/search", {"q": "x", "offset": "-1"}, 400),
-        ("/api/search", {"q": "x", "offset": "1001"}, 400),
-        ("/api/search", {"q": "x", "offset": "9" * 5000}, 400),
-        ("/api/search", {"q": "x", "in": "x" * 1_001}, 400),
-        ("/api/search", {"q": "x", "mode": "formulas", "in": "x"}, 400),
-        ("/api/search", {"q": ["x", "y"]}, 400),
-        ("/api/post", {"docno": "basel", "start": "٣"}, 400),
-        ("/api/settings", {"format": "xml"}, 400),
-        ("/api/explain", {"q": "x"}, 400),
-        ("/api/explain", {"q": "x", "docno": "basel", "system": "other"}, 400),
-        ("/api/explain", {"q": "x", "docno": "nobody"}, 404),
-        ("/api/post", {"docno": "nobody"}, 404),
-        ("/api/post", {"docno": "x" * 1_001}, 400),
-        ("/api/graph/{docno}.svg", {"docno": "nobody"}, 404),
-        ("/api/graph/{docno}.svg", {"docno": "basel", "theme": "other"}, 400),
+CASES = {
+    ("/api/settings", 200): [{}, {"format": "text"}],
+    ("/api/search", 200): [
+        {"q": QUERY}, {"q": ""}, {"q": QUERY, "k": 1, "offset": 1, "weak": 1, "format": "text"},
+        {"q": "√π", "mode": "formulas"}, {"q": "?a = 1", "mode": "formulas", "k": 100, "offset": 1000},
+        {"q": "?a = 1", "mode": "formulas", "format": "text"},
     ],
-)
-def test_answers_and_errors_match_the_description(client, path, parameters, status) -> None:
-    place = path.replace("{docno}", parameters.get("docno", ""))
-    query = {name: value for name, value in parameters.items() if f"{{{name}}}" not in path}
-    answer = client.get(place, params=query)
-    assert answer.status_code == status
-    described(path, answer)
+    ("/api/explain", 200): [
+        {"q": QUERY, "docno": "basel"}, {"q": QUERY, "docno": "words", "system": "bm25"},
+        {"q": QUERY, "docno": "basel", "format": "text"},
+    ],
+    ("/api/preview", 200): [{"q": QUERY}, {"q": "x^2", "mode": "formulas"}],
+    ("/api/post", 200): [{"docno": "basel", "q": QUERY}],
+    ("/api/graph/{docno}.svg", 200): [{"docno": "basel", "theme": "dark"}],
+    ("/api/search", 400): [
+        {"q": "x" * 4_001}, {"q": "x", "mode": "other"}, {"q": "x", "k": "0"}, {"q": "x", "k": "101"},
+        {"q": "x", "k": ""}, {"q": "x", "offset": "-1"}, {"q": "x", "offset": "1001"}, {"q": "x", "offset": "9" * 5000},
+        {"q": "x", "in": "x" * 1_001}, {"q": "x", "mode": "formulas", "in": "x"}, {"q": ["x", "y"]},
+    ],
+    ("/api/post", 400): [{"docno": "basel", "start": "٣"}, {"docno": "x" * 1_001}],
+    ("/api/settings", 400): [{"format": "xml"}],
+    ("/api/explain", 400): [{"q": "x"}, {"q": "x", "docno": "basel", "system": "other"}],
+    ("/api/graph/{docno}.svg", 400): [{"docno": "basel", "theme": "other"}],
+    ("/api/explain", 404): [{"q": "x", "docno": "nobody"}],
+    ("/api/post", 404): [{"docno": "nobody"}],
+    ("/api/graph/{docno}.svg", 404): [{"docno": "nobody"}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "status"), CASES)
+def test_answers_and_errors_match_the_description(client, path, status) -> None:
+    for parameters in CASES[path, status]:
+        query = {name: value for name, value in parameters.items() if f"{{{name}}}" not in path}
+        answer = client.get(path.replace("{docno}", parameters.get("docno", "")), params=query)
+        assert answer.status_code == status, parameters
+        described(path, answer)
 
 
 def test_the_description_is_valid_and_names_every_request(client) -> None:
@@ -95,7 +85,9 @@ def test_the_description_is_valid_and_names_every_request(client) -> None:
     assert client.get("/api/openapi.json").json() == DESCRIPTION
     referred = set(re.findall('"#/components/schemas/([A-Za-z]+)"', json.dumps(DESCRIPTION)))
     assert referred == set(DESCRIPTION["components"]["schemas"])
-    assert f"{turns.WAITING} requests" in DESCRIPTION["paths"]["/api/search"]["get"]["responses"]["503"]["description"]
+    assert (
+        f"{workers.WAITING} requests" in DESCRIPTION["paths"]["/api/search"]["get"]["responses"]["503"]["description"]
+    )
 
 
 @pytest.mark.parametrize("path", REQUESTS)
@@ -141,54 +133,44 @@ def test_more_good_matches_follow_only_if_the_next_post_is_one(client) -> None:
 def test_text_is_that_of_the_posts_with_latex_between_dollars(client, engine) -> None:
     for docno in engine.docnos():
         post = get(client, "/api/post", docno=docno, q=QUERY, format="text")
-        assert post["text"] == plain_text(engine.post(docno))
-        assert "html" not in post
+        assert (post["text"], "html" in post) == (plain_text(engine.post(docno)), False)
     html, text = (
-        get(client, "/api/search", q=QUERY, format=kind)["systems"][1]["results"] for kind in ("html", "text")
+        get(client, "/api/search", q=QUERY, format=kind)["systems"][1]["results"][0] for kind in ("html", "text")
     )
-    assert [set(each) & {"title", "title_html", "snippet", "snippet_html"} for each in (html[0], text[0])] == [
-        {"title_html", "snippet_html"},
-        {"title", "snippet"},
-    ]
-    assert text[0]["title"] == "Basel problem"
-    assert r"show that $\sum_{n=1}^\infty \frac{1}{n^2}$ converges?" in text[0]["snippet"]
+    assert set(html) - set(text) == {"title_html", "snippet_html"}
+    assert text["title"] == "Basel problem"
+    assert r"show that $\sum_{n=1}^\infty \frac{1}{n^2}$ converges?" in text["snippet"]
     explained = get(client, "/api/explain", q=QUERY, docno="basel", format="text")
     assert explained["document"]["text"] == plain_text(engine.post("basel"))
     assert explained["query"] == plain_text(engine.read_query(QUERY))
-    assert get(client, "/api/preview", q="both & $a<b$", format="text")["text"] == "both & $a<b$"
-    assert get(client, "/api/preview", q="$x$", mode="formulas", format="text")["text"] == "$x$"
+    for q, options in (("both & $a<b$", {}), ("$x$", {"mode": "formulas"})):
+        assert get(client, "/api/preview", q=q, format="text", **options)["text"] == q
 
 
 def test_text_of_html_keeps_what_looks_like_tags_and_is_read_in_linear_time() -> None:
-    assert as_text({"title_html": "a &lt;b&gt; &amp;lt;", "n": 1, "of": [{"html": "<p>x</p><p>y</p>"}]}) == {
-        "title": "a <b> &lt;",
-        "n": 1,
-        "of": [{"text": "x\ny"}],
-    }
+    html = {"title_html": "a &lt;b&gt; &amp;lt;", "n": 1, "of": [{"html": "<p>x</p><p>y</p>"}]}
+    assert as_text(html) == {"title": "a <b> &lt;", "n": 1, "of": [{"text": "x\ny"}]}
     for hostile in ("<span" * 200_000, '<span data-latex="' * 200_000, "<" * 1_000_000):
         as_text({"html": hostile})  # of an answer that is none; would take hours if it were quadratic
 
 
 @pytest.mark.parametrize(
-    "path", ["/api/nothing", "/static/../server.py", "/static/%2e%2e/server.py", "/%00", "/api/search/x"]
-)
-def test_nothing_else_is_served(client, path) -> None:
+    "path", ["/api/nothing", "/static/../server.py", "/static/%2e%2e/server.py", "/%00", "/api/search/x", "/a/b/",
+             "/a/b%2Fc", "/api/graph/nothing", 20_000 * "/x"],
+)  # fmt: skip
+def test_nothing_else_is_served_and_the_page_about_it_leads_back(client, path) -> None:
     answer = client.get(path)
     assert (answer.status_code, answer.json()) == (404, {"error": "There is nothing at this address."})
-    page = client.get(path, headers=AS_A_BROWSER)
-    assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
-    assert '<p role="alert">There is nothing at this address.</p>' in page.text
     assert client.get(path, headers={"accept": "application/json, text/html"}).json()["error"]
-
-
-@pytest.mark.parametrize("path", ["/nothing", "/a/b/", "/a/b%2Fc", "/api/graph/nothing", 20_000 * "/x"])
-def test_a_page_about_a_wrong_address_leads_back_from_there(client, path) -> None:
-    page = client.get(path, headers=AS_A_BROWSER).text
+    answer = client.get(path, headers=AS_A_BROWSER)
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    page = answer.text
+    assert '<p role="alert">There is nothing at this address.</p>' in page
+    assert len(page) < 2_000
     home, style = re.search('<a href="([^"]*)">', page)[1], re.search('"stylesheet" href="([^"]*)"', page)[1]
-    if len(path) < 100:
+    if len(path) < 100 and "." not in path:
         assert urljoin(f"http://localhost/below{path}", home) == "http://localhost/below/"
         assert client.get(urljoin(f"http://localhost{path}", style)).headers["content-type"].startswith("text/css")
-    assert len(page) < 2_000
 
 
 def test_files_have_addresses_that_change_with_their_content_and_are_kept(client) -> None:
@@ -304,18 +286,6 @@ def test_every_answer_has_the_headers_of_security(client) -> None:
     assert "http" not in client.get("/").text
 
 
-@pytest.mark.parametrize(
-    ("host", "status"),
-    [
-        ("localhost", 200), ("LOCALHOST:8000", 200), ("127.0.0.1:1", 200), ("[::1]:8000", 200), ("[::1]", 200),
-        ("evil.example", 400), ("evil.example:8000", 400), ("localhost.evil.example", 400),
-        ("", 400), ("localhost:x", 400),
-    ],
-)  # fmt: skip
-def test_only_names_of_this_machine_are_answered(client, host, status) -> None:
-    assert client.get("/api/settings", headers={"host": host}).status_code == status
-
-
 def test_a_fault_is_one_line_and_a_busy_server_reports_it(engine, monkeypatch) -> None:
     answers = Answers(engine)
     client = TestClient(make_app(answers), base_url="http://localhost", raise_server_exceptions=False)
@@ -323,7 +293,7 @@ def test_a_fault_is_one_line_and_a_busy_server_reports_it(engine, monkeypatch) -
     answer = client.get("/api/search", params={"q": "x"})
     assert (answer.status_code, list(answer.json())) == (500, ["error"])
     assert "ZeroDivision" not in answer.text
-    monkeypatch.setattr(turns, "WAITING", 0)
+    monkeypatch.setattr(workers, "WAITING", 0)
     answer = client.get("/api/search", params={"q": "x"})
     assert answer.status_code == 503
     assert "retry-after" in answer.headers
@@ -332,7 +302,7 @@ def test_a_fault_is_one_line_and_a_busy_server_reports_it(engine, monkeypatch) -
 def test_random_requests_never_fail(client) -> None:
     random_ = random.Random(1)
     alphabet = string.printable + "∑√²$\\{}<>&%\x00\ud7ff"
-    for _ in range(150):
+    for _ in range(60):
         text = "".join(random_.choices(alphabet, k=random_.randrange(60)))
         path = random_.choice(["/api/search", "/api/preview", "/api/explain", "/api/post"])
         chosen = {"q": text, "docno": random_.choice(["basel", text]), "mode": "posts", "format": text[:4], text: text}
@@ -343,18 +313,10 @@ def test_random_requests_never_fail(client) -> None:
 
 
 def test_simultaneous_requests_have_the_answers_of_single_requests(client) -> None:
-    queries = [QUERY, "groups and rings", "$A$", "√π"] * 4
-    separate = {query: get(client, "/api/search", q=query)["systems"][1]["results"] for query in set(queries)}
-    found: list[tuple[str, list]] = []
+    def ask(query: str) -> list[str]:
+        return [each["docno"] for each in get(client, "/api/search", q=query)["systems"][1]["results"]]
 
-    def ask(query: str) -> None:
-        found.append((query, get(client, "/api/search", q=query)["systems"][1]["results"]))
-
-    threads = [threading.Thread(target=ask, args=(query,)) for query in queries]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == len(queries)
-    for query, results in found:
-        assert [each["docno"] for each in results] == [each["docno"] for each in separate[query]]
+    queries = [QUERY, "groups and rings", "$A$", "√π"]
+    single = list(map(ask, queries))
+    with ThreadPoolExecutor(16) as pool:
+        assert list(pool.map(ask, 4 * queries)) == 4 * single

@@ -14,7 +14,7 @@ import pytest
 
 from pyterrier_mathamr.engine import EngineSnapshot, SearchEngine
 from pyterrier_mathamr.engine.mcp import Tools
-from pyterrier_mathamr.engine.origins import EVERYTHING, Filter
+from pyterrier_mathamr.engine.origins import Filter
 from pyterrier_mathamr.engine.page.answers import Answers
 from pyterrier_mathamr.engine.ranking import ReadQuery
 from pyterrier_mathamr.explain import Explanation
@@ -74,8 +74,8 @@ READS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
         "cite": lambda tools: tools.cite(POST, "converges", 400),
         "explain": lambda tools: tools.explain(QUERY, POST, 400),
         "read": lambda tools: tools.read(POST, 0, 1, 400),
-        "search": lambda tools: tools.search(QUERY, 9, 0, True, EVERYTHING, 400),
-        "search_formula": lambda tools: tools.search_formula(FORMULA, 9, 0, EVERYTHING, 400),
+        "search": lambda tools: tools.search(QUERY, 9, weak=True, max_tokens=400),
+        "search_formula": lambda tools: tools.search_formula(FORMULA, 9, max_tokens=400),
     },
 }
 EACH = [pytest.param(reader, name, id=f"{reader.__name__}.{name}") for reader in READS for name in READS[reader]]

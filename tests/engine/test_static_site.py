@@ -20,6 +20,7 @@ from pyterrier_mathamr.engine.site import SiteError, write_site
 from pyterrier_mathamr.engine.site.writing import sections_of, words_of
 from pyterrier_mathamr.formula import trees_of_posts
 from pyterrier_mathamr.formula.matching import Terms, read_terms, with_wildcards
+from tests.engine.conftest import written
 
 NODE = shutil.which("node")
 in_node = pytest.mark.skipif(NODE is None, reason="Node.js is not installed")
@@ -50,11 +51,15 @@ PAGES = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name, text in PAGES.items():
-        path = tmp_path / "html" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return tmp_path / "html"
+    return written(tmp_path / "html", PAGES)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site with its search."""
+    folder = written(tmp_path_factory.mktemp("site") / "html", PAGES)
+    assert write_site(folder)[:2] == (5, 7)
+    return folder
 
 
 def asked(folder: Path, **questions: list[str]) -> dict:
@@ -79,25 +84,16 @@ def key_of(terms: Terms) -> str:
 
 
 @in_node
-def test_the_script_reads_a_formula_as_python_does(folder: Path) -> None:
-    write_site(folder)
+def test_the_script_reads_a_formula_as_python_does_and_says_what_it_cannot_read(site: Path) -> None:
     trees = [trees_of_posts(with_wildcards(latex), "").opt for latex in FORMULAS]
     assert len(FORMULAS) > 250
     assert None not in trees
-    expected = [{"key": key_of(read_terms(tree))} for tree in trees]
-    found = asked(folder, formulas=FORMULAS)["formulas"]
-    wrong = [
-        (latex, each, other) for latex, each, other in zip(FORMULAS, found, expected, strict=True) if each != other
-    ]
-    assert wrong == []
-
-
-@in_node
-def test_the_script_says_what_it_cannot_read(folder: Path) -> None:
-    write_site(folder)
-    found = asked(folder, formulas=UNKNOWN)["formulas"]
-    assert [latex for latex, each in zip(UNKNOWN, found, strict=True) if not each.get("error")] == []
-    assert found[0] == {"error": r"\foo is not known here"}
+    found = asked(site, formulas=[*FORMULAS, *UNKNOWN])["formulas"]
+    pairs = zip(FORMULAS, found, trees, strict=False)
+    assert [latex for latex, each, tree in pairs if each != {"key": key_of(read_terms(tree))}] == []
+    unknown = found[len(FORMULAS) :]
+    assert [latex for latex, each in zip(UNKNOWN, unknown, strict=True) if not each.get("error")] == []
+    assert unknown[0] == {"error": r"\foo is not known here"}
 
 
 QUERIES = [
@@ -167,12 +163,10 @@ def test_a_section_is_linked_by_the_id_of_its_heading(heading: str, anchor: str)
 
 
 @in_node
-def test_results_link_to_the_section_of_a_formula_or_word(folder: Path) -> None:
-    report = write_site(folder)
-    assert report[:2] == (5, 7)
+def test_results_link_to_the_section_of_a_formula_or_word(site: Path) -> None:
     deep = "{" * 200_000 + "x"
     queries = ["u^2+v^2=w^2", "$5^2=?a^2+?b^2$", "triangle", r"series $\frac1n$", r"\foo", f"${deep}$", "", "squares"]
-    answers = asked(folder, queries=queries)["answers"]
+    answers = asked(site, queries=queries)["answers"]
     addresses = [[hit["address"] for hit in answer["hits"]] for answer in answers]
     assert addresses[0] == ["../b.html#squares", "../b.html#tri"]
     assert addresses[1] == ["../b.html#tri"]
@@ -184,72 +178,54 @@ def test_results_link_to_the_section_of_a_formula_or_word(folder: Path) -> None:
     assert addresses[7] == ["../b.html#squares", "../index.html#notes"]
 
 
+READ = {
+    "prime numbers": (["prime", "number"], []),
+    "x^2+1": ([], ["x^2+1"]),
+    r"\frac{a}{b}": ([], [r"\frac{a}{b}"]),
+    "?a+?b": ([], ["?a+?b"]),
+    "why $x$ is $ y$": ([], ["x", "y"]),
+    "x": (["x"], []),
+}
+TEXTS = [
+    "The Series of Matrices", "bosses' boxes", "Größe naïve ½ ﬁne", "primes is bus analysis", "数学 x2",
+    "theories lies gas",
+]  # fmt: skip
+
+
 @in_node
-def test_words_are_cut_alike_in_python_and_in_the_browser(folder: Path) -> None:
-    texts = [
-        "The Series of Matrices",
-        "bosses' boxes",
-        "Größe naïve ½ ﬁne",
-        "primes is bus analysis",
-        "数学 x2",
-        "theories lies gas",
-    ]
-    write_site(folder)
-    assert asked(folder, texts=texts)["words"] == [words_of(text) for text in texts]
+def test_words_are_cut_alike_in_python_and_in_the_browser_and_a_formula_needs_no_dollars(site: Path) -> None:
+    answer = asked(site, texts=TEXTS, queries=list(READ))
+    assert answer["words"] == [words_of(text) for text in TEXTS]
     assert words_of("the primes of theories in boxes") == ["prime", "theory", "box"]
-
-
-@in_node
-@pytest.mark.parametrize(
-    ("query", "words", "formulas"),
-    [
-        ("prime numbers", ["prime", "number"], []),
-        ("x^2+1", [], ["x^2+1"]),
-        (r"\frac{a}{b}", [], [r"\frac{a}{b}"]),
-        ("?a+?b", [], ["?a+?b"]),
-        ("why $x$ is $ y$", [], ["x", "y"]),
-        ("x", ["x"], []),
-    ],
-)
-def test_a_query_that_is_a_formula_needs_no_dollars(
-    folder: Path, query: str, words: list[str], formulas: list[str]
-) -> None:
-    write_site(folder)
-    assert asked(folder, queries=[query])["read"] == [{"words": words, "formulas": formulas}]
+    assert answer["read"] == [{"words": words, "formulas": formulas} for words, formulas in READ.values()]
 
 
 # ---- files
 
 
-def test_the_scripts_are_small_and_the_page_allows_no_other(folder: Path) -> None:
-    write_site(folder)
-    scripts = [path.read_bytes() for path in (folder / "mathamr").glob("*.js")]
+def test_the_scripts_are_small_and_the_page_allows_no_other(site: Path) -> None:
+    scripts = [path.read_bytes() for path in (site / "mathamr").glob("*.js")]
     assert sum(len(zlib.compress(script, 9)) for script in scripts) < 40_000
-    page = (folder / "mathamr" / "index.html").read_text("utf-8")
+    page = (site / "mathamr" / "index.html").read_text("utf-8")
     assert "default-src 'none'; script-src 'self'; style-src 'self';" in page
     assert page.count("<script") == page.count("<script src=") == 1
     assert "style=" not in page
     assert "http" not in page.replace("http-equiv", "").replace("http.server", "")
 
 
-def test_a_search_is_replaced_and_other_files_are_kept(folder: Path) -> None:
+def test_a_search_is_replaced_other_files_are_kept_and_it_lies_within_a_site_that_has_pages(
+    folder: Path, tmp_path: Path
+) -> None:
     write_site(folder)
     (folder / "b.html").unlink()
     (folder / "mathamr" / "words-7.bin").write_bytes(b"")
     assert write_site(folder).sections == 3
     assert not (folder / "mathamr" / "words-7.bin").exists()
-    with pytest.raises(SiteError):
-        write_site(folder, folder / "a")
-    assert (folder / "a" / "sums.html").exists()
-
-
-def test_a_search_lies_within_a_site_that_has_pages(folder: Path, tmp_path: Path) -> None:
-    for output in (tmp_path / "elsewhere", folder):
-        with pytest.raises(SiteError):
-            write_site(folder, output)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(SiteError):
-        write_site(tmp_path / "empty")
+    for site, output in ((folder, "html/a"), (folder, "elsewhere"), (folder, "html"), (tmp_path / "empty", None)):
+        with pytest.raises(SiteError):
+            write_site(site, output and tmp_path / output)
+    assert (folder / "a" / "sums.html").exists()
     assert not (tmp_path / "empty" / "mathamr").exists()
 
 
@@ -264,21 +240,15 @@ def test_the_command_writes_a_search_and_says_what_it_covers(folder: Path) -> No
 @in_node
 def test_a_sphinx_project_gets_a_search_and_a_box(tmp_path: Path) -> None:
     pytest.importorskip("sphinx", reason="the extra docs is not installed")
-    source = tmp_path / "source"
-    source.mkdir()
     settings = ["extensions = ['pyterrier_mathamr.sphinx', 'sphinx.ext.mathjax']", "html_title = 'Right triangles'"]
     settings.append("html_sidebars = {'**': ['mathamr.html']}")
-    (source / "conf.py").write_text("\n".join(settings), encoding="utf-8")
-    (source / "index.rst").write_text(
-        "Sides\n=====\n\nSee :math:`p^2+q^2=r^2`.\n\nArea\n----\n\n.. math:: pq/2\n", "utf-8"
-    )
+    index = "Sides\n=====\n\nSee :math:`p^2+q^2=r^2`.\n\nArea\n----\n\n.. math:: pq/2\n"
+    source = written(tmp_path / "source", {"conf.py": "\n".join(settings), "index.rst": index})
     command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "-q", source, tmp_path / "html"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert 'action="mathamr/index.html"' in (tmp_path / "html" / "index.html").read_text("utf-8")
     assert "<title>Right triangles</title>" in (tmp_path / "html" / "mathamr" / "index.html").read_text("utf-8")
     answers = asked(tmp_path / "html", queries=["a^2+b^2=c^2", "$xy/2$"])["answers"]
-    assert [hit["address"] for answer in answers for hit in answer["hits"]] == [
-        "../index.html#sides",
-        "../index.html#area",
-    ]
+    addresses = [hit["address"] for answer in answers for hit in answer["hits"]]
+    assert addresses == ["../index.html#sides", "../index.html#area"]

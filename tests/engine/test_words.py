@@ -12,10 +12,9 @@ from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.engine import SearchEngine
 from pyterrier_mathamr.engine.mcp import Tools
-from pyterrier_mathamr.engine.origins import EVERYTHING
 from pyterrier_mathamr.formula.display.typesetting import text_of
 from pyterrier_mathamr.sparse.texts import Texts, nearest_terms
-from tests.engine.conftest import built, get
+from tests.engine.conftest import built, client_of, get
 
 CHINESE = [
     {"id": "cauchy", "title": "柯西列", "text": "数列称为柯西列,若对任意正数存在一个下标。"},
@@ -126,17 +125,14 @@ def test_the_command_line_and_assistants_are_told(notes) -> None:
     ran = CliRunner().invoke(main, ["search", str(notes.path), "Hausdorf", "--json"])
     assert json.loads(ran.stdout.splitlines()[0])["docno"] == "haus"
     assert told in ran.stderr
-    answer = Tools(notes).search("Hausdorf", 3, 0, False, EVERYTHING, 400)
+    answer = Tools(notes).search("Hausdorf", 3, max_tokens=400)
     assert answer.startswith(f"[{told}]\n1. haus  ")
-    assert Tools(notes).search("zebra", 3, 0, False, EVERYTHING, 400).startswith("No good match.")
+    assert Tools(notes).search("zebra", 3, max_tokens=400).startswith("No good match.")
 
 
 @pytest.mark.parametrize(("q", "replaced"), [("Hausdorf <b>", True), ("Hausdorf space", False)])
 def test_the_interface_and_the_page_without_scripts_show_suggestions(notes, q: str, replaced: bool) -> None:
-    testclient = pytest.importorskip("starlette.testclient")
-    from pyterrier_mathamr.engine.page import Answers, make_app
-
-    with testclient.TestClient(make_app(Answers(notes)), base_url="http://localhost") as client:
+    with client_of(notes) as client:
         answer = get(client, "/api/search", q=q, format="text")
         corrected = q.replace("Hausdorf", "Hausdorff")
         words = [{"word": "Hausdorf", "similar": ["Hausdorff"]}]
@@ -145,9 +141,8 @@ def test_the_interface_and_the_page_without_scripts_show_suggestions(notes, q: s
         shown = get(client, "/api/explain", q=q, docno="haus", format="text")
         assert shown["query"] == answer["query"]
         assert "suggestions" not in get(client, "/api/search", q="Hausdorff space")
-        [note] = re.findall(
-            '<p class="note">(No post has “Hausdorf”.*)</p>', client.get("/plain", params={"q": q}).text
-        )
+        plain = client.get("/plain", params={"q": q}).text
+        [note] = re.findall('<p class="note">(No post has “Hausdorf”.*)</p>', plain)
         assert ("Searched for Hausdorff &lt;b&gt; instead." in note) is replaced
         assert ("plain?q=Hausdorff+space" in note) is not replaced
 

@@ -3,29 +3,19 @@
 import sys
 from pathlib import Path
 
-import pytest
-
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))  # scripts, not a part of the package
 from fuzzing import FAMILIES, KINDS, SAMPLE, fuzz, growth, real_posts, table
 
 
-@pytest.fixture(scope="module")
-def tallies():
-    return fuzz(real_posts(SAMPLE, 50), tries=700, seed=3)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_damaged_posts_and_formulas_are_read_or_refused_by_name(tallies, kind):
-    found = tallies[kind]
-    assert (found.unnamed, found.aborted) == ([], [])
-    assert found.tried == 100
-    assert found.refused < 100
-
-
-def test_the_table_has_a_row_for_each_kind_and_their_sum(tallies):
+def test_damaged_posts_and_formulas_are_read_or_refused_by_name():
+    tallies = fuzz(real_posts(SAMPLE, 50), tries=350, seed=3)
+    for kind in KINDS:
+        found = tallies[kind]
+        assert (found.unnamed, found.aborted) == ([], []), kind
+        assert found.tried == 50 > found.refused
     rows = table(tallies).splitlines()
     assert [row.split(" | ")[0].strip("| ") for row in rows[2:]] == [*KINDS, "all"]
-    assert "| all | 700 | 0 | 0 |" in rows[-1]
+    assert "| all | 350 | 0 | 0 |" in rows[-1]
 
 
 def test_families_of_a_thousand_characters_are_read_in_each_form(monkeypatch):

@@ -41,7 +41,7 @@ PIECES = [
 
 
 @pytest.mark.parametrize("read", READERS)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(
     head=st.sampled_from(["", "<math>", *PIECES[:8]]),
     source=st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=15).map("".join),
@@ -150,7 +150,7 @@ TEX = r"""
 { } ( ) [ ] | ^ _ & # ' $ % < > " / 1"""
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(
     st.lists(st.one_of(st.sampled_from([*TEX.split(), *PIECES]), st.text(max_size=3)), max_size=12).map("".join),
     st.sampled_from([1, 1, 2, 20]),

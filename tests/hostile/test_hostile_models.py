@@ -155,9 +155,7 @@ def encoder(tmp_path):
     """A folder of a text encoder; its weights are never reached."""
     path = tmp_path / "encoder"
     path.mkdir()
-    describe(
-        path, [("", "sentence_transformers.models.Transformer"), ("1_Pooling", "sentence_transformers.models.Pooling")]
-    )
+    describe(path, [("", f"{LIBRARY}.models.Transformer"), ("1_Pooling", f"{LIBRARY}.models.Pooling")])
     (path / "1_Pooling").mkdir()
     return path
 
@@ -185,7 +183,7 @@ def files(contents):
     return write
 
 
-PICKLE, INDEX = pickle.dumps({}), "model.safetensors.index.json"
+PICKLE, WEIGHTS, INDEX = pickle.dumps({}), {"model.safetensors": b""}, "model.safetensors.index.json"
 LIBRARY = "sentence_transformers"
 COULD_RUN_CODE = {
     "foreign class": foreign_class,
@@ -194,33 +192,23 @@ COULD_RUN_CODE = {
     "part elsewhere": lambda path: describe(path, [("../other", f"{LIBRARY}.models.Transformer")]),
     "pickle": files({"pytorch_model.bin": PICKLE}),
     "pickle beside other safetensors": files({"pytorch_model.bin": PICKLE, "decoy.safetensors": b""}),
-    "pickled part": files({"model.safetensors": b"", "1_Pooling/pytorch_model.bin": PICKLE}),
+    "pickled part": files({**WEIGHTS, "1_Pooling/pytorch_model.bin": PICKLE}),
     "pickled part beside other safetensors": files(
-        {"model.safetensors": b"", "1_Pooling/pytorch_model.bin": PICKLE, "1_Pooling/decoy.safetensors": b""}
-    ),
+        {**WEIGHTS, "1_Pooling/pytorch_model.bin": PICKLE, "1_Pooling/decoy.safetensors": b""}),
     "pickled shard": files(
-        {INDEX: {"metadata": {}, "weight_map": {"weight": "pytorch_model.bin", "bias": "model-00001.safetensors"}}}
-    ),
+        {INDEX: {"metadata": {}, "weight_map": {"weight": "pytorch_model.bin", "bias": "model-00001.safetensors"}}}),
     "shard elsewhere": files({INDEX: {"metadata": {}, "weight_map": {"weight": "../model.safetensors"}}}),
     "pickle named by the configuration": files(
-        {"model.safetensors": b"", "config.json": {"model_type": "bert", "transformers_weights": "adapter_model.bin"}}
-    ),
+        {**WEIGHTS, "config.json": {"model_type": "bert", "transformers_weights": "adapter_model.bin"}}),
     "pickled shard named by the configuration": files(
-        {
-            "config.json": {"transformers_weights": "my.safetensors.index.json"},
-            "my.safetensors.index.json": {"weight_map": {"weight": "my.bin"}},
-        }
-    ),
+        {"config.json": {"transformers_weights": "my.safetensors.index.json"},
+         "my.safetensors.index.json": {"weight_map": {"weight": "my.bin"}}}),
     "adapter of a model elsewhere": files(
-        {"model.safetensors": b"", "adapter_config.json": {"base_model_name_or_path": "/elsewhere"}}
-    ),
-    "options that unpickle": files(
-        {"model.safetensors": b"", "sentence_bert_config.json": {"model_args": {"weights_only": False}}}
-    ),
+        {**WEIGHTS, "adapter_config.json": {"base_model_name_or_path": "/elsewhere"}}),
+    "options that unpickle": files({**WEIGHTS, "sentence_bert_config.json": {"model_args": {"weights_only": False}}}),
     "activation that is no class": files(
-        {"model.safetensors": b"", "config.json": {LIBRARY: {"activation_fn": "torch.utils.collect_env.main"}}}
-    ),
-}
+        {**WEIGHTS, "config.json": {LIBRARY: {"activation_fn": "torch.utils.collect_env.main"}}}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("damage", COULD_RUN_CODE)

@@ -2,8 +2,8 @@
 
 ::
 
-    browser ──/api/…──▶ server   checks, limits, security headers; connections: slow clients; turns: greedy ones
-                          └──▶ workers   processes that are ended when a request is too slow
+    browser ──/api/…──▶ server   checks, limits, security headers; connections: slow clients
+                          └──▶ workers   turns of greedy clients; processes that are ended when a request is too slow
                                  └──▶ answers   engine ──▶ plain values and safe HTML
             ◀──static──── static   one page, no framework, one font
 """

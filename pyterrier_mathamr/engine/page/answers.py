@@ -16,8 +16,8 @@ from pyterrier_mathamr._common.drawing import Theme
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr._common.types import FormulaMode
-from pyterrier_mathamr.engine.matches import GOOD
 from pyterrier_mathamr.engine.origins import EVERYTHING, Filter, LinkTemplate, folders_of, kinds_of, place_of
+from pyterrier_mathamr.engine.ranking import GOOD
 from pyterrier_mathamr.engine.reader import EngineSnapshot, FoundFormula
 from pyterrier_mathamr.engine.search_engine import SearchEngine
 from pyterrier_mathamr.engine.snippets import (
@@ -36,8 +36,8 @@ from pyterrier_mathamr.formula.located import find_part
 from pyterrier_mathamr.posts import PLACEHOLDER, Document, MathPost, latex_of_unicode, plain_text, post_from_html
 from pyterrier_mathamr.posts.math_spans import HIDDEN, shown, with_hidden
 
+from .interface import SYSTEMS
 from .queries import examples, pattern_html, problems, read_box, step_between, step_of
-from .workers import SYSTEMS
 
 _ROWS = 60
 _LONGEST = 300  # characters of a sentence
@@ -268,7 +268,7 @@ class Answers:
             start = time.perf_counter()
             found = engine.found(question, depth, key, chosen, slice(offset, last + 1))
             more = len(found.docnos) > k and (weak or key != "blend" or bool(found.matches[k] >= GOOD))
-            shown = found.shown(weak, k)
+            shown = found.kept(weak, k)
             documents = engine.indexes.posts.get_many(shown.docnos)
             values = (shown.scores.tolist(), shown.matches.tolist(), shown.named.tolist())
             rows = [

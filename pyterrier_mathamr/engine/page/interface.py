@@ -18,9 +18,12 @@ from typing import Any, NamedTuple
 
 from pyterrier_mathamr._common.errors import MathAMRError
 
-from .turns import WAITING
-from .workers import SECONDS, SYSTEMS
-
+SYSTEMS: Mapping[str, str] = {"blend": "BM25 + MathAMR+", "bm25": "BM25", "mathamr": "MathAMR+"}
+"""The systems that can be shown: name on the command line to name on the page."""
+SECONDS = 10.0
+"""CPU time that a request may take."""
+WAITING = 200
+"""Requests of a client that may wait, half of them with the same question; further ones get status 503."""
 LONGEST_QUERY, LONGEST_DOCNO = 4_000, 1_000
 MOST_RESULTS, MOST_SKIPPED = 100, 1_000
 Schema = Mapping[str, Any]

@@ -54,10 +54,11 @@ class _File(NamedTuple):
 
 
 class PageFiles:
-    """The files, read once; ``root_path`` as of :func:`~.server.make_app`."""
+    """The files, read once, and the pages made of them; ``root_path`` as of :func:`~.server.make_app`."""
 
     def __init__(self, root_path: str = "") -> None:
         self._root_path = root_path
+        self._api: Mapping[str, Callable[[Request], Awaitable[Response]]] = {}  # routes of the interface, by path
         self._contents = {path.name: path.read_bytes() for path in sorted(_STATIC.iterdir())}
         hashes = "".join(name + sha256(content).hexdigest() for name, content in self._contents.items())
         self.folder = f"static/{sha256(hashes.encode()).hexdigest()[:16]}"
@@ -66,11 +67,6 @@ class PageFiles:
         """Return a page with the addresses of the files; ``home`` is the relative address of the page ``/``."""
         text = self._contents[name].decode().replace('"./"', f'"{home}"')
         return text.replace('"static/', f'"{home.removeprefix("./")}{self.folder}/')
-
-    def page(self, request: Request, name: str, parts: Mapping[str, str]) -> Response:
-        """Answer with a page whose ``<!--NAME-->`` are replaced by HTML."""
-        html = re.sub("<!--([a-z]+)-->", lambda mark: parts[mark[1]], self.html(name))
-        return _response(request, _file(name, html.encode()), _ASK)
 
     def error(
         self,
@@ -104,58 +100,25 @@ class PageFiles:
 
             return Route(path, respond, methods=["GET"])
 
-        first = _FirstPage(self, {each.path: each.endpoint for each in api})
+        self._api = {each.path: each.endpoint for each in api}
         pages = [route("/api", _file("api.html", self.html("api.html").encode()), _ASK)]
-        pages += [Route("/", first.first, methods=["GET"]), Route("/plain", first.plain, methods=["GET"])]
+        pages += [Route("/", self._first, methods=["GET"]), Route("/plain", self._plain, methods=["GET"])]
         others = [(name, content) for name, content in self._contents.items() if not name.endswith(".html")]
         return [*pages, *(route(f"/{self.folder}/{name}", _file(name, content), _FOREVER) for name, content in others)]
 
-
-def accepts_gzip(request: Request) -> bool:
-    return "gzip" in request.headers.get("accept-encoding", "")
-
-
-def _prefers_html(request: Request) -> bool:
-    """Return whether a person asks with a browser, whose header ``Accept`` names HTML before JSON."""
-    return "text/html" in request.headers.get("accept", "").partition("json")[0]
-
-
-def _file(name: str, content: bytes) -> _File:
-    media_type = _MEDIA.get(Path(name).suffix, "font/woff2")
-    packed = b"" if media_type == "font/woff2" else gzip.compress(content, mtime=0)  # which is compressed itself
-    return _File(content, packed, media_type, f'W/"{sha256(content).hexdigest()[:16]}"')
-
-
-def _response(request: Request, file: _File, cache: str) -> Response:
-    from starlette.responses import Response
-
-    headers = {"Cache-Control": cache, "ETag": file.etag, "Vary": "Accept-Encoding"}
-    if file.etag in request.headers.get("if-none-match", ""):
-        return Response(status_code=304, headers=headers)
-    if file.packed and accepts_gzip(request):
-        return Response(file.packed, headers={**headers, "Content-Encoding": "gzip"}, media_type=file.media_type)
-    return Response(file.content, headers=headers, media_type=file.media_type)
-
-
-class _FirstPage:
-    """The page ``/``, and the same page with its content."""
-
-    def __init__(self, files: PageFiles, api: Mapping[str, Callable[[Request], Awaitable[Response]]]) -> None:
-        self._files, self._api = files, api
-
-    async def first(self, request: Request) -> Response:
+    async def _first(self, request: Request) -> Response:
         q = request.query_params.get("q", "")
         link = f'<a href="plain?{escape(urlencode(dict(request.query_params)))}">Show the results without it</a>.'
         note = f"<noscript><p>JavaScript is off. {link if request.query_params else ''}</p></noscript>"
-        return self._files.page(request, "index.html", {**await self._named(request, q), "content": note})
+        return await self._page(request, q, note)
 
-    async def plain(self, request: Request) -> Response:
+    async def _plain(self, request: Request) -> Response:
         q, docno = request.query_params.get("q", ""), request.query_params.get("post", "")
         content = await (self._post(request, docno, q) if docno else self._results(request, q))
-        return self._files.page(request, "index.html", {**await self._named(request, q), "content": content})
+        return await self._page(request, q, content)
 
-    async def _named(self, request: Request, q: str) -> dict[str, str]:
-        """The title and description of an address."""
+    async def _page(self, request: Request, q: str, content: str) -> Response:
+        """Answer with the page, which has the title and description of what its address shows."""
         import anyio
 
         settings, post, docno = Answer(), Answer(), request.query_params.get("post") or request.query_params.get("like")
@@ -174,13 +137,16 @@ class _FirstPage:
         title = f"{_short(name, _LONGEST_NAME)} – {collection}" if name else collection
         tags = {"og:title": title, "og:description": _short(about, _LONGEST_ABOUT), "og:site_name": collection}
         head = f'<title>{escape(title)}</title>\n<meta name="description" content="{escape(tags["og:description"])}">'
-        head += "".join(f'\n<meta property="{key}" content="{escape(of)}">' for key, of in tags.items())
-        return {
+        head += "".join(f'\n<meta property="{key}" content="{escape(tag)}">' for key, tag in tags.items())
+        parts = {
             "head": f'{head}\n<meta property="og:type" content="website">',
             "kind": "reading" if request.query_params.get("post") else "found" if name else "home",
             "name": escape(collection),
             "q": escape(q),
+            "content": content,
         }
+        html = re.sub("<!--([a-z]+)-->", lambda mark: parts[mark[1]], self.html("index.html"))
+        return _response(request, _file("index.html", html.encode()), _ASK)
 
     async def _ask(self, request: Request, path: str, **parameters: str | int) -> Answer:
         """Ask the interface; an error is an answer with ``error``."""
@@ -215,6 +181,32 @@ class _FirstPage:
             results = "".join(_result(result, q, "h3" if several else "h2") for result in system["results"])
             listed.append(name + (f'<ol class="results">{results}</ol>' if results else _NOTHING))
         return _suggested(answer) + ("".join(listed) or _NOTHING)
+
+
+def accepts_gzip(request: Request) -> bool:
+    return "gzip" in request.headers.get("accept-encoding", "")
+
+
+def _prefers_html(request: Request) -> bool:
+    """Return whether a person asks with a browser, whose header ``Accept`` names HTML before JSON."""
+    return "text/html" in request.headers.get("accept", "").partition("json")[0]
+
+
+def _file(name: str, content: bytes) -> _File:
+    media_type = _MEDIA.get(Path(name).suffix, "font/woff2")
+    packed = b"" if media_type == "font/woff2" else gzip.compress(content, mtime=0)  # which is compressed itself
+    return _File(content, packed, media_type, f'W/"{sha256(content).hexdigest()[:16]}"')
+
+
+def _response(request: Request, file: _File, cache: str) -> Response:
+    from starlette.responses import Response
+
+    headers = {"Cache-Control": cache, "ETag": file.etag, "Vary": "Accept-Encoding"}
+    if file.etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    if file.packed and accepts_gzip(request):
+        return Response(file.packed, headers={**headers, "Content-Encoding": "gzip"}, media_type=file.media_type)
+    return Response(file.content, headers=headers, media_type=file.media_type)
 
 
 def _result(result: Answer, q: str, heading: str) -> str:

@@ -28,8 +28,7 @@ from pyterrier_mathamr.store import META, UnknownIdError
 from .access import LOCAL, Guard
 from .interface import BadRequestError, as_text, description, read_parameters
 from .pages import PageFiles, accepts_gzip
-from .turns import Turns
-from .workers import QUICK, SEARCHES, SMALL, SeparateAnswers
+from .workers import QUICK, SEARCHES, SMALL, SeparateAnswers, Turns
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -217,7 +216,7 @@ def serve_page(
     if root_path and not _ROOT_PATH.fullmatch(root_path):
         allowed = "a path that begins with a slash and ends without one, such as /notes"
         raise ConfigError("root_path", root_path, allowed)
-    answers = SeparateAnswers(path, systems, link, title, about)
+    answers = SeparateAnswers(path, tuple(systems), link, title, about)
     names = (*LOCAL, *hosts) if local or hosts else ("*",)
     app = make_app(answers, hosts=names, token=token or "", root_path=root_path)
     with _listening(host, port) as listener:

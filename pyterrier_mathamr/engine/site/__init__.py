@@ -3,7 +3,7 @@
 ::
 
     writing  HTML ──▶ sections, each with the id that leads to it ──▶ files: terms of formulas, words, texts
-    symbols  the tables of ``formula.tex`` ──▶ symbols.js
+             the tables of ``formula.tex`` ──▶ symbols.js
     static   the page: latex and grammar read a formula, terms and matching find it, search adds words
 """
 

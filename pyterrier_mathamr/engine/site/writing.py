@@ -3,6 +3,8 @@
 ::
 
     index.html, *.js, *.css, fonts    the page; its script names no other site
+    symbols.js                        the symbols of LaTeX: what a command means is decided in ``formula.tex``, by which
+                                      each command, character and font is converted here; the browser looks it up
     index.json                        what the others hold: the first word or section of each; and the number of the
                                       build, with which they are asked for, so that no cache mixes two of them
     formulas.bin                      all formulas as terms, each once; occurrences by section
@@ -22,10 +24,12 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import string
 import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cache
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -35,14 +39,16 @@ from urllib.parse import quote
 from lxml import etree, html
 
 from pyterrier_mathamr._common.errors import MathAMRError
-from pyterrier_mathamr.formula import definitions, one_text, trees_of_posts
+from pyterrier_mathamr.formula import definitions, mathml, one_text, opt_from_latex, trees_of_posts
 from pyterrier_mathamr.formula.display.typesetting import formula_html
 from pyterrier_mathamr.formula.located import line_trees
 from pyterrier_mathamr.formula.matching import Terms, read_terms
+from pyterrier_mathamr.formula.opt import RELATIONS
+from pyterrier_mathamr.formula.tex.atoms import FUNCTIONS, LIMITS, OPERATORS, Atom, Role, identifier, operator
+from pyterrier_mathamr.formula.tex.converter import presentation
+from pyterrier_mathamr.formula.tex.elements import RULES
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, plain_text, post_from_html
 from pyterrier_mathamr.sparse.tokens import STOP_WORDS
-
-from .symbols import symbols_script
 
 _STATIC = Path(str(resources.files(__package__) / "static"))
 _PAGE = Path(str(resources.files("pyterrier_mathamr.engine.page") / "static"))
@@ -131,7 +137,7 @@ def write_site(folder: str | Path, output: str | Path | None = None, *, title: s
     page = (_STATIC / "index.html").read_text(encoding="utf-8")
     page = page.replace("<!--name-->", escape(name)).replace('href="./"', f'href="{home}"')
     (new / "index.html").write_text(page, encoding="utf-8")
-    (new / "symbols.js").write_text(symbols_script(), encoding="utf-8")
+    (new / "symbols.js").write_text(_symbols_script(), encoding="utf-8")
     (new / "index.json").write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
     for file, content in packed.items():
         (new / f"{file}.bin").write_bytes(content)
@@ -143,8 +149,11 @@ def write_site(folder: str | Path, output: str | Path | None = None, *, title: s
 
 
 def _packed(value: object) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return zlib.compress(text.encode("utf-8", "surrogatepass"), 9)
+    return zlib.compress(_json(value).encode("utf-8", "surrogatepass"), 9)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 # ---- pages
@@ -328,3 +337,88 @@ def _texts(sections: Iterable[Section], home: str) -> tuple[dict[str, Any], list
 
 def _renumbered(post: MathPost, first: int) -> str:
     return PLACEHOLDER.sub(lambda mark: f"FORMULA_{first + int(mark[1])}", post.text)
+
+
+# ---- symbols
+
+_COMMANDS = r"""
+    alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa varkappa lambda mu nu xi pi varpi rho
+    varrho sigma varsigma tau upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi
+    Omega aleph beth hbar imath jmath ell wp Re Im partial infty prime emptyset varnothing nabla surd top bot angle
+    measuredangle triangle forall exists nexists neg lnot flat natural sharp clubsuit diamondsuit heartsuit spadesuit
+    complement square Box blacksquare checkmark S P dagger ddagger degree
+    sum prod coprod int iint iiint oint bigcap bigcup bigsqcup bigvee bigwedge bigodot bigotimes bigoplus biguplus
+    pm mp setminus smallsetminus cdot centerdot times ast star diamond circ bullet div cap cup uplus sqcap sqcup
+    triangleleft triangleright wr vee lor wedge land oplus ominus otimes oslash odot amalg bigtriangleup
+    bigtriangledown ltimes rtimes curlywedge veebar
+    leq le leqslant geq ge geqslant neq ne equiv approx sim simeq cong asymp propto in notin ni owns subset subseteq
+    subsetneq supset supseteq supsetneq sqsubset sqsubseteq ll gg prec succ preceq succeq preccurlyeq succcurlyeq
+    parallel nparallel perp mid nmid models vdash vDash dashv doteq triangleq trianglelefteq lhd unlhd lesssim gtrsim
+    nleq ngeq nless ngtr nsubseteq nsim ncong lt gt bowtie smile frown coloneqq because therefore
+    leftarrow gets rightarrow to leftrightarrow Leftarrow Rightarrow Leftrightarrow longleftarrow longrightarrow
+    longleftrightarrow Longleftarrow Longrightarrow Longleftrightarrow iff implies impliedby mapsto longmapsto uparrow
+    downarrow updownarrow Uparrow Downarrow nearrow searrow swarrow nwarrow hookrightarrow hookleftarrow leadsto
+    rightharpoonup rightharpoondown rightleftharpoons twoheadrightarrow rightrightarrows rightsquigarrow upharpoonright
+    restriction multimap
+    sin cos tan cot sec csc sinh cosh tanh coth arcsin arccos arctan exp log ln lg lim limsup liminf sup inf max min
+    arg deg det dim gcd hom ker Pr bmod
+    cdots vdots ddots colon backslash langle rangle lfloor rfloor lceil rceil lbrace rbrace lbrack rbrack lvert rvert
+    vert lVert rVert Vert
+    """
+_SIGNS = r"\{ \} \| \% \# \& \_"
+_CHARACTERS = "+-=<>*/!?|()[],.;:" + "αβγδεζηθικλμνξπρστυφχψωϵϑϕϖϱΓΔΘΛΞΠΣΥΦΨΩℕℤℚℝℂ∞¬…⋯"
+_ACCENT_NAMES = (
+    "hat bar tilde vec dot ddot check breve acute grave mathring overline underline widehat widetilde overrightarrow "
+    "overleftarrow overbrace underbrace"
+)
+_FONTS = "mathbb mathcal mathscr mathfrak mathbf mathsf mathtt mathit mathrm boldsymbol Bbb"
+_NEGATED = r"= < > \in \ni \subset \subseteq \equiv \sim \simeq \approx \cong \mid \parallel \exists \leq \le \geq \ge"
+_LETTERS = string.ascii_letters
+
+
+@cache
+def _symbols_script() -> str:
+    """Write the symbols that the browser reads, and its other tables, as a script."""
+
+    def written(atom: Atom) -> list[Any]:
+        return [atom.role, atom.node.label, atom.text]
+
+    def converted(names: Iterable[str]) -> dict[str, list[Any]]:
+        """Convert the commands and characters that are one symbol."""
+        leaves_of = {name: _leaves(name) for name in names}
+        leaves = {name: some[0] for name, some in leaves_of.items() if len(some) == 1 and some[0].tag in ("mi", "mo")}
+        atoms = {name: RULES[leaf.tag](leaf, []) for name, leaf in leaves.items()}
+        return {name: written(atom) for name, atom in atoms.items() if atom is not None}
+
+    commands = [rf"\{name}" for name in _COMMANDS.split()] + _SIGNS.split()
+    signs = [sign for sign in OPERATORS if len(sign) == 1 and not "\ue000" <= sign <= "\uf8ff"]
+    known = converted((*commands, *signs, *_CHARACTERS))
+    known |= {name: written(identifier(name)) for name in (*_LETTERS, *LIMITS, *FUNCTIONS)}
+    known |= {name: written(operator(name)) for name in OPERATORS if len(name) == 2}
+    known |= converted(rf"\not{name}" for name in _NEGATED.split())
+    known["mod"] = known["\\bmod"]
+    known["\\ldots"] = known["\\dotsc"] = known["\\dotso"] = known["…"]
+    known["\\dotsb"] = known["\\dotsm"] = known["\\dotsi"] = known["\\cdots"]
+    roles = {name: value for name, value in vars(Role).items() if name.isupper()}
+    accents = {
+        rf"\{name}": opt_from_latex(rf"\{name}{{x}}").nodes[0].removeprefix("F!") for name in _ACCENT_NAMES.split()
+    }
+    letters = {name: [_leaves(rf"\{name}{{{letter}}}")[0].text or "" for letter in _LETTERS] for name in _FONTS.split()}
+    fonts = {rf"\{name}": "".join(letter.strip("\ufe00\ufe01") for letter in some) for name, some in letters.items()}
+    tables: dict[str, Any] = {
+        "ROLE": roles,
+        "SYMBOLS": known,
+        "ACCENTS": accents,
+        "LETTERS": _LETTERS,
+        "FONTS": fonts,
+        "RELATIONS": sorted(RELATIONS),
+        "STOP_WORDS": sorted(STOP_WORDS),
+    }
+    lines = (f"export const {name} = {_json(value)};\n" for name, value in tables.items())
+    return "// Written by `mathamr site` from the tables of pyterrier_mathamr.formula.\n\n" + "".join(lines)
+
+
+def _leaves(latex: str) -> list[etree._Element]:
+    """Return the visible symbols of a formula in MathML."""
+    root = mathml.parse(presentation(latex, latex)[0])
+    return [each for each in root.iter() if not len(each) and (each.text or "").strip(" \u2061\u2063")]
