@@ -82,6 +82,7 @@ SCORERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "MaRF scorer": (lambda lab: lab.marf_index.scorer(), "marf"),
     "MaRF parts scorer": (lambda lab: lab.marf_parts.parts_scorer(lab.marf, device="cpu", precision="float32"), "marf"),
     "MaRF text scorer": (lambda lab: lab.marf.text_scorer(device="cpu", precision="float32"), "topics"),
+    "tree edit distance": (lambda lab: lab.trees.edit_distance(combine="weighted"), "formula topics"),
     "cosine scorer": (lambda lab: CosineScorer(mathamr.TextEncoder()), "topics"),
     "ColBERT text scorer": (lambda lab: lab.colbert.text_scorer(precision="float32"), "topics"),
 }
@@ -228,8 +229,11 @@ def test_a_retriever_s_parts_sum_to_its_score(lab: Lab, name: str) -> None:
 def test_a_scorer_s_parts_sum_to_its_score(lab: Lab, name: str) -> None:
     factory, frame = SCORERS[name]
     scorer, queries = made(lab, factory, name), lab.frames[frame].iloc[::4]
-    docnos = some([document["docno"] for document in lab.few if document["docno"] in lab.bm25])
-    ranking = queries.merge(pd.DataFrame({"docno": docnos}), how="cross")
+    if frame == "formula topics":
+        ranking = lab.tangent.retriever(num_results=4)(queries)
+    else:
+        docnos = some([document["docno"] for document in lab.few if document["docno"] in lab.bm25])
+        ranking = queries.merge(pd.DataFrame({"docno": docnos}), how="cross")
     if name == "text scorer":
         ranking = lab.store.loader()(ranking)
     if name == "cosine scorer":
