@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,3 +26,11 @@ def shared_data() -> Path:
     if not SHARED.is_dir():
         pytest.skip(f"no test data at {SHARED}; set MATHAMR_TEST_DATA to its folder")
     return SHARED
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_is_synced() -> Iterator[None]:
+    """Do not wait for the disk: what a killed process has written stays, and no test cuts the power."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield

@@ -22,7 +22,7 @@ HEAD = """# Commands
 
 def reference() -> str:
     """Return the page."""
-    context = click.Context(main, info_name="mathamr", max_content_width=110, terminal_width=110)
+    context = click.Context(main, info_name="mathamr", terminal_width=110, **main.context_settings)
     return "\n".join([HEAD, *(_section(name, main, context) for name in main.list_commands(context))])
 
 

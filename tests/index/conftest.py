@@ -1,7 +1,6 @@
 """Collections of ragged unit vectors, and MaxSim by the plainest loop, in double precision, as judge."""
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,6 @@ import pytest
 
 from pyterrier_mathamr import Processes
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, QdrantIndex, ShardedIndex, indexing
-
-
-@pytest.fixture(scope="module", autouse=True)
-def nothing_is_synced() -> Iterator[None]:
-    """Do not wait for the disk: what a killed process has written stays, and no test cuts the power."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda descriptor: None)
-        yield
 
 
 def unit_rows(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
