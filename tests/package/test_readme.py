@@ -61,9 +61,8 @@ def test_the_figures_of_bm25_are_measured(shared_data: Path, tmp_path: Path) -> 
     assert measured.tolist() == pytest.approx([shown[name] for name in PRESETS], abs=TOLERANCES["BM25"])
 
 
-@pytest.mark.slow  # two minutes of a core
 @pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.feedback.PostWarning")  # of real posts
-@pytest.mark.parametrize("model", ["mathamr-plus-mini", "mathamr-plus-text"])
+@pytest.mark.parametrize("model", ["mathamr-plus-mini", pytest.param("mathamr-plus-text", marks=pytest.mark.slow)])
 def test_the_figures_of_a_bundled_model_are_measured(shared_data: Path, tmp_path: Path, model: str) -> None:
     answers, topics, qrels = judged_answers(shared_data)
     encoder, index = mathamr.MathAMR.from_pretrained(model), mathamr.MathAMRIndex(tmp_path / "index")
