@@ -132,7 +132,7 @@ def test_each_configuration_of_the_page_on_deployment_starts_a_command_that_exis
 def is_command(words: list[str], program: click.Group = main) -> bool:
     """Whether ``mathamr …`` names a command and options that it has."""
     command: click.Command = program
-    context = click.Context(program, info_name=words[0])
+    context = click.Context(program, info_name=words[0], **program.context_settings)  # click keeps the names of --help
     for word in words[1:]:
         found = command.get_command(context, word) if isinstance(command, click.Group) else None
         if found is None:
