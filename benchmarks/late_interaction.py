@@ -8,8 +8,9 @@ MODEL is a ``MultiVectorEncoder`` of sentence-transformers, or a language model,
 its releases is built for one release of torch), TACHIOM, and PyLate, whose index is fast-plaid.
 
 Each step runs in a new process. Times are CPU seconds of all its threads, without imports; queries are searched one by
-one. Memory is what the process of the queries holds more after them than before it opened the index, with the pages of
-memory-mapped files that it read. The limit is the time of one core to read, from memory, what a scan of all rows reads.
+one. Memory is how much the process of the queries grows from opening the index to the last answer, with the pages of
+memory-mapped files that it reads. The limit is the time that one core needs to read, from memory, what a scan of all
+rows reads.
 """
 
 from __future__ import annotations
@@ -67,11 +68,11 @@ def read(folder: str) -> Texts:
     return Texts(*map(list, zip(*answers, strict=True)), [topic.id for topic in topics], texts, qrels)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Encoded(Corpus):
     """Vectors with the id of the token of each row, by which TACHIOM makes its clusters."""
 
-    tokens: np.ndarray = ...  # type: ignore[assignment]
+    tokens: np.ndarray
 
     def document(self, i: int) -> np.ndarray:
         """Return the rows of one document."""
@@ -265,7 +266,7 @@ def answers(index: Index, corpus: Encoded, folder: Path, effort: Mapping[str, in
 
 
 def resident() -> int:
-    """Return the bytes of this process that are in memory, those of files included."""
+    """Return how many bytes of this process are in memory, with the pages of files that it has mapped."""
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("Rss:")) * 1024
 

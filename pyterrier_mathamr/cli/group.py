@@ -145,7 +145,7 @@ def _show(
 
 
 class Interrupted(KeyboardInterrupt):
-    """SIGINT or SIGTERM, its ``number``, came; its notes record the finished work of jobs."""
+    """A signal came: SIGINT or SIGTERM, by ``number``. Its notes record the finished work of jobs."""
 
     def __init__(self, number: int = signal.SIGINT) -> None:
         super().__init__(number)

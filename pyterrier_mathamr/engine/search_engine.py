@@ -12,8 +12,8 @@
 
 A new engine reads its posts once for all indexes; the worker processes need a second to start, while the posts are
 stored. Each index is a separate artifact and resumes where it was stopped: the same call continues a build that was
-killed, then one index after the other. Nothing is visible before the generation is published (``generations``). The
-reading methods are those of ``reader``.
+killed, then one index after the other. Nothing is visible before the generation is published (``generations``). Methods
+that only read are in ``reader``.
 """
 
 from __future__ import annotations

@@ -119,9 +119,9 @@ def read_changes(
 ) -> Changes:
     """Compare ``sources`` with the ``stored`` posts of an engine, and read what has changed to the store ``incoming``.
 
-    Posts of other sources stay, except those of ``gone``, the old paths of sources that were moved. ``macros`` receives
-    the macros of each source. A warning names posts that cannot be read, or whose docno belongs to a post of
-    another file.
+    Posts of other sources stay, unless the source is in ``gone``, the old paths of sources that were moved. ``macros``
+    receives the macros of each source. A warning names posts that cannot be read, and those whose docno already
+    belongs to a post of another file.
     """
     rows = stored.rows()
     row_of = {docno: row for row, docno in enumerate(rows.docnos)}
