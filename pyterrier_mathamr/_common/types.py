@@ -1,4 +1,4 @@
-"""Names that several rooms share. Imports nothing of the package."""
+"""Names that several layers share. Imports nothing of the package."""
 
 from __future__ import annotations
 

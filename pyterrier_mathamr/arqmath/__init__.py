@@ -10,7 +10,7 @@
             └ from_sources  graphs of such posts; models trained on such pairs, and hard negatives for them
     measures             nDCG', MAP', P'@10, Bpref; AR' and P'@1 of Task 3; tables; visually distinct formulas
 
-Names are imported when they are first used. Importing the room itself only installs a finder that registers the
+Names are imported when they are first used. Importing the layer itself only installs a finder that registers the
 datasets once ir_datasets is imported.
 
 Faults of rows are reported without stopping.
