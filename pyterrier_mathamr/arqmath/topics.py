@@ -28,6 +28,7 @@ _TOPIC = re.compile(rb"<Topic[\s>].*?(?=<Topic[\s>]|\Z)", re.DOTALL)
 _END = b"</Topic>"
 _BARE_LESS = re.compile(rb"<(?!/?(?:Topic|Title|Question|Tags|Formula_Id|Latex)[\s>])")
 _ESCAPED = re.compile(r"&(?:lt|gt|amp);")  # two formulas of 2020 are escaped as HTML, and then as XML
+_CDATA = re.compile(rb"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 _BARE_AND = re.compile(rb"&(?!(?:lt|gt|amp|quot|apos|#\d+|#x[0-9a-fA-F]+);)")
 
 
@@ -117,7 +118,8 @@ def _topic(piece: bytes, line: int, report: BadRows) -> Topic | None:
 
 
 def _repair(piece: bytes) -> bytes:
-    """Escape each ``<`` and ``&`` that is not markup."""
+    """Escape each ``<`` and ``&`` that is not markup, also in CDATA sections, where none is."""
+    piece = _CDATA.sub(lambda match: match[1].replace(b"&", b"&amp;").replace(b"<", b"&lt;"), piece)
     return _BARE_AND.sub(b"&amp;", _BARE_LESS.sub(b"&lt;", clean(piece)))
 
 

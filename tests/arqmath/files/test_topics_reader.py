@@ -34,7 +34,7 @@ def test_a_bare_less_than_and_ampersand_are_read_as_they_stand(tmp_path: Path) -
     assert topic.title == "A <b>title</b>"
     file.write_bytes(
         b'<Topics><Topic number="A.1"><Title>a\x0bb</Title></Topic>'
-        b'<Topic number="A.2"><Question><![CDATA[<p>a &lt; b</p>]]></Question></Topic></Topics>'
+        b'<Topic number="A.2"><Title>a\x0bb</Title><Question><![CDATA[<p>a &lt; b</p>]]></Question></Topic></Topics>'
     )
     one, other = read_topics(file)
     assert (one.title, other.body) == ("ab", "<p>a &lt; b</p>"), "control characters are dropped, CDATA is kept"
