@@ -15,7 +15,8 @@ bodies that never end, bytes that are no HTTP. A good question must have the sam
 ``--cpu ENGINE [ENGINE …] [--before CLONE]`` prints the CPU time of each request without a server, in milliseconds, and
 next to it two lower bounds: the scan of the vectors only, and the JSON of the answers only. Each engine is measured by
 this clone and, in turns, by the clone of an earlier commit. ``--grow ENGINE TARGET POSTS`` makes a larger engine of
-copies of the posts, whose vectors have noise; it has no formulas.
+copies of the posts, whose vectors have noise; it has no formulas. ``--dtype int4`` stores them as an engine of
+more than 50,000 posts does.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ def compare_cpu(engines: Sequence[str], before: str | None) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["engine", "request", "clone", "median", "p95", "number"])
 
 
-def grow(source: str, target: str, posts: int) -> None:
+def grow(source: str, target: str, posts: int, dtype: Any) -> None:
     """Make an engine of copies of another one's posts; their vectors have noise, of a tenth of their length."""
     from pyterrier_mathamr.engine import SearchEngine
     from pyterrier_mathamr.engine.generations import Generations, Indexes
@@ -199,7 +200,7 @@ def grow(source: str, target: str, posts: int) -> None:
                     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
                     yield {"docno": f"{number}-{row['docno']}", "doc_embs": rows, "formula_ids": row["formula_ids"]}
 
-    dtype = old.indexes.vectors.snapshot().meta.dtype
+    dtype = dtype or old.indexes.vectors.snapshot().meta.dtype
     new.vectors.indexer("create", model=old.indexes.vectors.model, dtype=dtype).index(vectors())
     record = dataclasses.replace(old.record, sources={}, tombstones={}, macros={}, change="")
     generations.publish(new.posts.path.parent, record)
@@ -387,9 +388,10 @@ def main() -> None:
     parser.add_argument("--before", metavar="CLONE", help="with --cpu: also measure another commit")
     parser.add_argument("--measure", metavar="ENGINE", help=argparse.SUPPRESS)
     parser.add_argument("--grow", nargs=3, metavar=("ENGINE", "TARGET", "POSTS"), help="make a larger engine")
+    parser.add_argument("--dtype", help="with --grow: of its vectors; by default as in the smaller one")
     given = parser.parse_args()
     if given.grow:
-        grow(given.grow[0], given.grow[1], int(given.grow[2]))
+        grow(given.grow[0], given.grow[1], int(given.grow[2]), given.dtype)
         return
     if given.measure:
         print(json.dumps(measure_cpu(given.measure)))

@@ -38,7 +38,9 @@ from pyterrier_mathamr.amr import AmrParser, DependencyAmrParser, get_parser
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph, build_store
 from pyterrier_mathamr.graph.parallel import Built, begun_store, processes_for
 from pyterrier_mathamr.graph.store import graph_of, unpack
+from pyterrier_mathamr.index.backend import GROUP
 from pyterrier_mathamr.index.indexing import DocumentIndexer
+from pyterrier_mathamr.index.parts import WIDE, DType
 from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
 from pyterrier_mathamr.model.saving import lasting_name
 from pyterrier_mathamr.posts import (
@@ -76,6 +78,8 @@ _COMPACTED = 0.2
 _INCOMING = ".incoming"
 _IDS_AT_ONCE = 10_000
 _MANY = 8 * AT_ONCE  # posts; fewer are read before a process has started
+_PACKED_FROM = 50_000
+"""Posts from which wide vectors have four bits a number: a search then mostly reads vectors, and loses nothing."""
 _FINISHED: set[tuple[Path, str]] = set()
 """The states that this process has made: it knows that the change which led to each of them is complete."""
 
@@ -474,7 +478,10 @@ def _build_indexes(
         known = set(having(index, everything.docnos)) if index.built() else ()
         return Records(indexes.posts, [docno for docno in everything.docnos if docno not in known])
 
-    vectors = indexes.vectors.indexer(mode, model=model.vectors_by, resume=True, sources=sources)
+    width = model.config.projection
+    packed = mode == "create" and sources["posts"] >= _PACKED_FROM and width >= WIDE and width % GROUP == 0
+    dtype: DType | None = "int4" if packed else None
+    vectors = indexes.vectors.indexer(mode, model=model.vectors_by, dtype=dtype, resume=True, sources=sources)
     if mode == "create" and not any(index.built() or index.unfinished() for index in made):
         pending = vectors.pending({"docno": docno} for docno in everything.docnos)
         with closing(_graphs_in_one_pass(indexes, everything, builder, sources, executor)) as graphs:
