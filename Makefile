@@ -55,10 +55,10 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(DEMO): setup.cfg pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) '.[bm25,serve]'
+	$(PIP) '.[serve]'
 	touch $@
 
 $(TEST): setup.cfg pyproject.toml constraints.txt systems/setup.cfg | $(BIN)/python
-	$(PIP) '.[archives,bm25,compiled,docs,hub,mcp,plots,qdrant,ray,serve,test,text,watch]' \
+	$(PIP) '.[archives,compiled,docs,hub,mcp,plots,qdrant,ray,serve,test,text,watch]' \
 	  --editable './systems[answers,cft,colbert,mteb]'
 	touch $(DEMO) $@

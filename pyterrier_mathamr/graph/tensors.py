@@ -37,7 +37,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from snowballstemmer.porter_stemmer import PorterStemmer
+import Stemmer
 
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr._common.types import FormulaMode
@@ -71,6 +71,7 @@ _NUMBERS = (
     (re.compile(rf"{_INTEGER} *[/\u2044] *[0-9]+"), UNKNUM_RAT),  # NFKC turns one-character fractions into U+2044
 )
 _LONGEST_WORD = 64
+_PORTER = Stemmer.Stemmer("porter")
 
 
 def normalise(label: str, kind: NodeKind) -> str:
@@ -85,7 +86,7 @@ def normalise(label: str, kind: NodeKind) -> str:
         return FORMULA
     if kind is not NodeKind.CONCEPT or len(text) > _LONGEST_WORD or _FRAME.fullmatch(text):
         return text
-    stem: str = PorterStemmer().stemWord(text)  # a new one each time: a stemmer stores the word in itself
+    stem: str = _PORTER.stemWord(text)
     return stem
 
 

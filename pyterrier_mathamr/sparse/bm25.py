@@ -25,7 +25,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import ConfigError, require
+from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.frames import (
     empty_output,
@@ -125,7 +125,6 @@ class BM25Indexer(SparseIndexer):
         Raises:
             ConfigError: the index that is added to was built with other options.
             DuplicateIdError: a ``docno`` occurs twice, or is in the index that is added to; nothing was changed.
-            MissingExtraError: the extra ``bm25`` is not installed.
             StoreError: anything else failed; nothing was changed.
         """
         with self._begun(self.reading().tokens) as part:
@@ -145,8 +144,6 @@ class BM25Indexer(SparseIndexer):
 
     @contextmanager
     def _begun(self, tokens: Callable[[Any], list[str]]) -> Iterator[_Growing]:
-        if self._tokens().stem:
-            require("Stemmer", "bm25")  # before anything is written
         details = {"preset": self.bm25_index.preset_of(self.mode), "tokens": self._tokens().to_dict()}
         with self.begun(self.bm25_index, details, {}) as job:
             part = _Growing(job, tokens)

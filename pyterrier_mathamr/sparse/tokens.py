@@ -31,7 +31,9 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pyterrier_mathamr._common.errors import ConfigError, require
+import Stemmer
+
+from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.formula import definitions, one_text, trees_of_posts
 from pyterrier_mathamr.formula.located import line_trees
 from pyterrier_mathamr.formula.matching import read_terms, structures
@@ -187,11 +189,7 @@ _STANDARD = TokenOptions()
 
 
 def post_tokens(post: MathPost, options: TokenOptions = _STANDARD) -> list[str]:
-    """Cut a post into tokens in its order, repeated as often as they occur; none has white space in it.
-
-    Raises:
-        MissingExtraError: ``stem`` needs PyStemmer, which is not installed.
-    """
+    """Cut a post into tokens in its order, repeated as often as they occur; none has white space in it."""
     tokens: list[str] = []
     start = 0
     of_formulas = tokens_of_formulas(post, options)
@@ -320,5 +318,5 @@ def _terrier_stop_words() -> frozenset[str]:
 
 @lru_cache(maxsize=2)
 def _stemmer(name: str) -> Callable[[list[str]], list[str]]:
-    stem: Callable[[list[str]], list[str]] = require("Stemmer", "bm25").Stemmer(name).stemWords
+    stem: Callable[[list[str]], list[str]] = Stemmer.Stemmer(name).stemWords
     return stem

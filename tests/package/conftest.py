@@ -19,7 +19,6 @@ SAMPLE = Path(mathamr.__file__).parent / "data" / "sample"
 @pytest.fixture(scope="session")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     """Datasets, stages, stores and indexes over the bundled sample."""
-    pytest.importorskip("Stemmer", reason="the extra bm25 is not installed")
     folder = tmp_path_factory.mktemp("sample")
     task1, task2 = (pt.get_dataset(f"irds:arqmath/sample/task{task}") for task in (1, 2))
     model = mathamr.MathAMR.from_pretrained("mathamr-plus-mini")

@@ -32,7 +32,6 @@ def test_each_example_is_known_here() -> None:
 def test_an_example_runs_and_prints_its_results(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("Stemmer", reason="the extra bm25 is not installed")
     monkeypatch.chdir(tmp_path)
     arguments = []
     if path.stem == "late_interaction":

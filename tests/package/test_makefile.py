@@ -29,7 +29,7 @@ def test_only_demo_and_test_install_into_the_environment_and_the_demo_only_what_
         shown = commands(target, f"VENV={mine}")
         assert f"-m venv {mine}" in shown
         assert shown.count("pip install") == 1
-        assert target != "demo" or re.findall(r"'\.\[(.*?)\]'", shown) == ["bm25,serve"]
+        assert target != "demo" or re.findall(r"'\.\[(.*?)\]'", shown) == ["serve"]
     assert str(mine) not in commands("clean", f"VENV={mine}")
 
 

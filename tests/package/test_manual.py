@@ -102,8 +102,8 @@ def programs(tmp_path: Path) -> Path:
 def test_the_blocks_of_a_page_run_as_printed(
     page: Path, programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for package in ("Stemmer", "matplotlib", "qdrant_client", "uvicorn"):
-        pytest.importorskip(package, reason=f"{package} is not installed (extras bm25, plots, qdrant, serve)")
+    for package in ("matplotlib", "qdrant_client", "uvicorn"):
+        pytest.importorskip(package, reason=f"{package} is not installed (extras plots, qdrant, serve)")
     place = tmp_path / "reader"
     place.mkdir()
     if page.name == "README.md":  # whose reader has notes

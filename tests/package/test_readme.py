@@ -37,8 +37,7 @@ PAGES = [
 def test_python_examples_of_a_page_of_results_run_by_themselves(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for package, extra in (("Stemmer", "bm25"), ("sentence_transformers", "text")):
-        pytest.importorskip(package, reason=f"the extra {extra} is not installed")
+    pytest.importorskip("sentence_transformers", reason="the extra text is not installed")
     monkeypatch.chdir(tmp_path)
     run(page)
 
@@ -52,7 +51,6 @@ DEFAULT = "`mathamr-plus-text`, the default model"
 
 @pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.feedback.PostWarning")  # of real posts
 def test_the_figures_of_bm25_are_measured(shared_data: Path, tmp_path: Path) -> None:
-    pytest.importorskip("Stemmer", reason="the extra bm25 is not installed")
     answers, topics, qrels = judged_answers(shared_data)
     bm25s = {name: mathamr.BM25Index(tmp_path / name, preset=preset) for name, preset in PRESETS.items()}
     searched = [bm25.index(answers).retriever() for bm25 in bm25s.values()]

@@ -37,7 +37,7 @@ def old_format(sample: SimpleNamespace) -> mathamr.BM25Index:
 
 
 FAILURES: dict[str, Callable[[SimpleNamespace], object]] = {
-    "is not installed; run: pip install 'pyterrier-mathamr[bm25]'": lambda _: require("no_such_package", "bm25"),
+    "is not installed; run: pip install 'pyterrier-mathamr[serve]'": lambda _: require("no_such_package", "serve"),
     "its vectors are from model": lambda sample: (
         sample.graphs >> small_model(sample).query_encoder() >> sample.index.colbert()
     ).search("$x$"),

@@ -31,7 +31,6 @@ def kinds(cell: Any) -> list[object]:
 
 def test_the_notebooks_run_and_their_stored_outputs_are_current(tmp_path: Path) -> None:
     pytest.importorskip("nbclient", reason="the extra test is not installed")
-    pytest.importorskip("Stemmer", reason="the extra bm25 is not installed")
     command = [sys.executable, ROOT / "tools/run_tutorial.py", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

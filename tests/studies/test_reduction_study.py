@@ -1,7 +1,6 @@
 """Weights of query reduction are learned from what words and formulas add to right and wrong answers."""
 
 import numpy as np
-import pytest
 
 from mathamr_systems.query_reduction import FEATURES
 from pyterrier_mathamr.graph import MathAMRGraph
@@ -46,7 +45,6 @@ def test_ablations_name_features_that_there_are() -> None:
 
 
 def test_nearness_counts_edges_from_the_root_of_each_sentence() -> None:
-    pytest.importorskip("Stemmer")
     graph = MathAMRGraph.from_penman(
         '# ::formula_map {"FORMULA_0": ""}\n# ::formula_latex ["x^2"]\n'
         "(m / multi-sentence :snt1 (p / prove-01 :ARG1 (e / equal-01 :ARG1 (f / FORMULA_0)))"
