@@ -9,12 +9,11 @@ from pathlib import Path
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from conftest import TOPICS, post
+sys.path.insert(0, str(Path(__file__).parents[3]))  # not the folder: other tests have a conftest, too
 
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, Trainer
 from pyterrier_mathamr.model.loop import TrainingLoop
+from tests.model.conftest import TOPICS, post
 
 
 def train(config: dict, checkpoint: Path | None = None) -> tuple[MathAMR, list[tuple[float, float]]]:
