@@ -99,6 +99,8 @@ def test_a_question_without_a_known_word_is_searched_with_the_nearest_words_and_
     assert found.equals(notes.search("What is a stabilizer?", weak=True))
     explained = notes.explain("What is a stabiliser?", "orbit")
     assert explained.score == pytest.approx(found.set_index("docno")["score"]["orbit"])
+    nearest = "No post has “convergense”. Searched for “convergence” instead."  # and not for another one that is near
+    assert str(notes.suggestions("What is convergense?")) == nearest
 
 
 def test_a_question_with_a_known_word_is_searched_as_asked_and_gets_similar_words(notes) -> None:

@@ -477,6 +477,20 @@ Maximise $b$.
         assert words in files[file].split("\n")[found[name].origin.line - 1]
 
 
+def test_an_underlined_heading_has_one_of_two_levels_and_an_author_is_no_title(tmp_path) -> None:
+    markdown = f"Fields\n======\n\nRings\n-----\n\n{LONG} $a$\n\nIdeals\n------\n\n{LONG} $b$\n"
+    org = f"#+author: Noether\n#+title: Fields\n#+title: More\n* Rings\n{LONG} $c$\n** Ideals\n{LONG} $d$\n"
+    found = read(tmp_path, {"m.md": markdown, "o.org": org, "p.org": org.replace("#+title", "#+email")})
+    assert {name: shown(post)[2] for name, post in found.items()} == {
+        "m.md#fields/rings": "Fields",
+        "m.md#fields/ideals": "Fields",
+        "o.org#rings": "Fields",
+        "o.org#rings/ideals": "Fields › Rings",
+        "p.org#rings": "",
+        "p.org#rings/ideals": "Rings",
+    }
+
+
 def test_macros_of_the_folder_of_a_file_and_of_the_text_apply(tmp_path) -> None:
     given = tmp_path / "given.tex"
     given.write_text(r"\newcommand{\G}{\Gamma} \newtheorem{koan}{Koan}")
