@@ -15,8 +15,8 @@ bodies that never end, bytes that are no HTTP. A good question must have the sam
 ``--cpu ENGINE [ENGINE …] [--before CLONE]`` prints the CPU time of each request without a server, in milliseconds, and
 next to it two lower bounds: the scan of the vectors only, and the JSON of the answers only. Each engine is measured by
 this clone and, in turns, by the clone of an earlier commit. ``--grow ENGINE TARGET POSTS`` makes a larger engine of
-copies of the posts, whose vectors have noise; it has no formulas. ``--dtype int4`` stores them as an engine of
-more than 50,000 posts does.
+copies of the posts, whose vectors have noise; it has no formulas. ``--dtype int4`` stores them as an engine
+that is built of 50,000 posts or more does.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def compare_cpu(engines: Sequence[str], before: str | None) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["engine", "request", "clone", "median", "p95", "number"])
 
 
-def grow(source: str, target: str, posts: int, dtype: Any) -> None:
+def grow(source: str, target: str, posts: int, dtype: str | None) -> None:
     """Make an engine of copies of another one's posts; their vectors have noise, of a tenth of their length."""
     from pyterrier_mathamr.engine import SearchEngine
     from pyterrier_mathamr.engine.generations import Generations, Indexes
@@ -388,7 +388,7 @@ def main() -> None:
     parser.add_argument("--before", metavar="CLONE", help="with --cpu: also measure another commit")
     parser.add_argument("--measure", metavar="ENGINE", help=argparse.SUPPRESS)
     parser.add_argument("--grow", nargs=3, metavar=("ENGINE", "TARGET", "POSTS"), help="make a larger engine")
-    parser.add_argument("--dtype", help="with --grow: of its vectors; by default as in the smaller one")
+    parser.add_argument("--dtype", help="with --grow: how its vectors are stored; by default as in ENGINE")
     given = parser.parse_args()
     if given.grow:
         grow(given.grow[0], given.grow[1], int(given.grow[2]), given.dtype)

@@ -103,8 +103,8 @@ _FITTED = {
     "mathamr-plus-text-large": Weights(0.26, 0.74, 0.7),
 }
 """Words and graph: of text by ``python -m studies blending``, on six kinds of text; of mini on ARQMath's topics.
-The large model has those of text, which a fit confirms (docs/archive/models.md). Structures: on validation questions of
-ARQMath with the default model, as written and with other letters."""
+The large model uses the default's (docs/archive/models.md). Structures: on validation questions of ARQMath with the
+default model, as written and with other letters."""
 
 
 def fitted_weights(model: str) -> Weights:

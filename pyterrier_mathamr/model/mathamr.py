@@ -75,7 +75,7 @@ class ModelManifest:
     vocabulary: str  # its hash
     weights: str  # sha256 of the bytes of weights.safetensors
 
-    @cached_property  # asked for with each query
+    @cached_property  # every query needs it
     def identity(self) -> str:
         """Sha256 of configuration, vocabulary and weights, 64 hexadecimal digits."""
         parts = json.dumps([self.config.essence, self.vocabulary, self.weights], sort_keys=True)

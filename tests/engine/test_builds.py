@@ -124,14 +124,14 @@ def test_posts_without_formulas_make_an_engine_too(tmp_path) -> None:
     assert engine.search_formula("x^2").empty
 
 
-def test_a_large_engine_has_four_bits_for_each_number_of_wide_vectors(engine, tmp_path, monkeypatch) -> None:
+def test_a_large_engine_has_four_bits_for_each_number_of_wide_vectors(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(search_engine, "_PACKED_FROM", len(POSTS))
     large = SearchEngine.build(POSTS, tmp_path / "large", verbose=False)
     small = SearchEngine.build(POSTS[1:], tmp_path / "small", verbose=False)
     for change in (large, small):
         change.update([{"id": "new", "text": "The harmonic series diverges."}], verbose=False)
     dtypes = [one.snapshot().indexes.vectors.snapshot().meta.dtype for one in (large, small, built(tmp_path / "mini"))]
-    assert dtypes == ["int4", "int8", "float32"], "those of a small model are narrow; an update changes nothing"
+    assert dtypes == ["int4", "int8", "float32"], "an update keeps the form, and narrow vectors are never packed"
     assert large.search(QUERY)["docno"].tolist()[:2] == ["basel", "harmonic"]
 
 
