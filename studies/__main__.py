@@ -70,6 +70,18 @@ def _model(command: Any) -> Any:
     return command
 
 
+def _measured(command: Any) -> Any:
+    """Add the options of how many posts measure a text encoder."""
+    for option in (
+        click.option("--answers", type=click.IntRange(1), default=1000, show_default=True, help="Of each kind."),
+        click.option(
+            "--questions", type=click.IntRange(1), default=150, show_default=True, help="Of each kind and part."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 def _made_by(options: dict[str, Any]) -> dict[str, Any]:
     return {
         "systems": names_of(options.pop("systems")),
@@ -337,14 +349,37 @@ def reduction(folder: Path, years: str, workdir: Path, quiet: bool) -> None:
 @click.option(
     "--shares", default="0.5", show_default=True, help="Of trained weights in their mean with published ones."
 )
+@click.option("--start", type=FOLDER, help="Folder of the encoder to train; all-MiniLM-L6-v2 if it is not given.")
+@click.option("--steps", type=int, help="Batches that an encoder is trained on; all if it is not given.")
+@_measured
 @quiet_option
-def encoders(sources: tuple[Path, ...], workdir: Path, layers: str, seeds: str, shares: str, quiet: bool) -> None:
-    """Train the text encoder on SOURCES: files of pairs, and ARQMath folders."""
-    from .models.text_encoder import run_encoders
+def encoders(
+    sources: tuple[Path, ...],
+    workdir: Path,
+    layers: str,
+    seeds: str,
+    shares: str,
+    start: Path | None,
+    steps: int | None,
+    questions: int,
+    answers: int,
+    quiet: bool,
+) -> None:
+    """Train a text encoder on SOURCES: files of pairs, and ARQMath folders."""
+    from .models.text_encoder import Measured, run_encoders
 
-    numbers = {"layers": _numbers(layers) or (), "seeds": _numbers(seeds) or ()}
-    of_trained = [float(share) for share in shares.split(",")]
-    click.echo(run_encoders(sources, workdir, **numbers, shares=of_trained, verbose=not quiet).to_markdown())
+    report = run_encoders(
+        sources,
+        workdir,
+        start=start,
+        layers=_numbers(layers) or (),
+        seeds=_numbers(seeds) or (),
+        shares=[float(share) for share in shares.split(",")],
+        steps=steps,
+        size=Measured(questions, answers),
+        verbose=not quiet,
+    )
+    click.echo(report.to_markdown())
 
 
 @main.command()
@@ -361,6 +396,7 @@ def encoders(sources: tuple[Path, ...], workdir: Path, layers: str, seeds: str, 
 @click.option("--most", type=int, help="Pairs of each kind of text that are read; all if it is not given.")
 @click.option("--alone", type=int, default=0, help="Sentences and formulas of each post that are also read alone.")
 @click.option("--steps", type=int, help="Batches that each student is trained on; all if it is not given.")
+@_measured
 @quiet_option
 def distillation(
     sources: tuple[Path, ...],
@@ -374,10 +410,13 @@ def distillation(
     most: int | None,
     alone: int,
     steps: int | None,
+    questions: int,
+    answers: int,
     quiet: bool,
 ) -> None:
     """Distill an encoder into smaller ones on SOURCES: files of pairs, and ARQMath folders."""
     from .models.distillation import LOSSES, run_distillation
+    from .models.text_encoder import Measured
 
     if unknown := [loss for loss in losses.split(",") if loss not in LOSSES]:
         raise click.BadParameter(f"{unknown[0]!r} is none of: {', '.join(LOSSES)}", param_hint="--losses")
@@ -393,6 +432,7 @@ def distillation(
         alone=alone,
         most=most,
         steps=steps,
+        size=Measured(questions, answers),
         verbose=not quiet,
     )
     click.echo(report.to_markdown())

@@ -55,9 +55,11 @@ from pyterrier_mathamr.store import file_fingerprint
 from studies.notation.letters import renamed_graph
 
 from .text_encoder import (
+    MEASURED,
     WEIGHTS,
     EncoderTraining,
     FirstWindow,
+    Measured,
     batches,
     encode,
     first_window,
@@ -96,7 +98,6 @@ class Distillation(EncoderTraining):
         of_pairs: the weight of the loss of pairs.
         renamed: the share of posts that the student reads with other letters; each batch draws its own.
         alone: sentences and formulas of each post that are also read alone.
-        steps: batches that are trained on; ``None`` for all.
     """
 
     rate: float = 1e-4
@@ -105,7 +106,6 @@ class Distillation(EncoderTraining):
     of_pairs: float = 0.1
     renamed: float = 0.0
     alone: int = 0
-    steps: int | None = None
 
 
 def teach(
@@ -297,6 +297,7 @@ def run_distillation(
     alone: int = 0,
     most: int | None = None,
     steps: int | None = None,
+    size: Measured = MEASURED,
     verbose: bool = True,
 ) -> Report:
     """Distill an encoder into students, and measure the score of models that use them.
@@ -315,6 +316,7 @@ def run_distillation(
         alone: sentences and formulas of each post that students also read alone.
         most: pairs of each kind, those with the smallest SHA-256 of their question's id; ``None`` for all.
         steps: batches that each student is trained on; ``None`` for all.
+        size: how many posts measure a model.
         verbose: report each stage on stderr, with progress bars.
     """
     stages = Stages(workdir, to_stderr if verbose else None)
@@ -381,7 +383,7 @@ def run_distillation(
             own = f"{name}, mean of {len(found)} seeds"
             models[own] = model_of(mean_of(found, [1 / len(found)] * len(found)), folder / slug(own))
     save(draw_losses(of_runs), workdir / "losses.svg")
-    return measured("Distillation of the text encoder", models, pairs, store, stages, verbose).write(workdir)
+    return measured("Distillation of the text encoder", models, pairs, store, stages, size, verbose).write(workdir)
 
 
 def draw_losses(runs: Mapping[str, Sequence[float]]) -> Figure:

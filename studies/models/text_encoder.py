@@ -1,4 +1,4 @@
-"""Training of a text encoder on pairs, from all-MiniLM-L6-v2 and by the score that searches with it.
+"""Training of a text encoder on pairs, from a published one and by the score that searches with it.
 
 ::
 
@@ -44,12 +44,13 @@ from mathamr_systems.experiments.stages import Stages, to_stderr
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.ids import pseudo_random
 from pyterrier_mathamr._common.listwise import fit_listwise
+from pyterrier_mathamr._common.running.resources import keep_freed_memory
 from pyterrier_mathamr.arqmath import ARQMathCollection, Pair, graphs_from_sources, read_pair_file, split_pairs
 from pyterrier_mathamr.arqmath.collection import known_item_split
 from pyterrier_mathamr.graph import GraphStore, MathAMRGraph, Segments, VirtualKind, segments_of
 from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
 from pyterrier_mathamr.model.batching import batches_by_size, has_bfloat16
-from pyterrier_mathamr.model.bert import Bert, from_transformers, pack
+from pyterrier_mathamr.model.bert import Bert, from_transformers, load_bert, pack
 from pyterrier_mathamr.model.encoding import PostSegments, windows_of
 from pyterrier_mathamr.model.exact import ScoreWeights
 from pyterrier_mathamr.model.packed_bert import BUNDLED_FOLDER, PACKED, BertSize, PackedBert
@@ -61,8 +62,8 @@ PUBLISHED = "all-MiniLM-L6-v2"
 WEIGHTS = ScoreWeights(formula=0.0, sentence=10.1329, document=2.5717, blend=11.9838, means=True)
 """Score weights in training, which were fitted for the published encoder."""
 
-RATES = {2: 1e-4, 6: 5e-5}
-"""The highest learning rate, by the number of trained layers."""
+RATE, RATES = 5e-5, {2: 1e-4}
+"""The highest learning rate: the usual one, and by the number of trained layers."""
 
 _AT_ONCE = 2048  # pieces that are encoded together
 
@@ -79,15 +80,17 @@ class EncoderTraining:
         decay: weight decay.
         repeats: how often the pairs of a kind are used in a run; 1 if it is not named.
         seed: of the order.
+        steps: batches that are trained on; ``None`` for all.
     """
 
     trained: int = 6
     pieces: int = 126
     pairs: int = 48
-    rate: float = 5e-5
+    rate: float = RATE
     decay: float = 0.01
     repeats: tuple[tuple[str, int], ...] = (("arqmath-mini", 2), ("stackexchange", 2), ("textbooks", 2))
     seed: int = 42
+    steps: int | None = None
 
 
 class FirstWindow(NamedTuple):
@@ -135,10 +138,24 @@ def first_window(segments: Segments, cutter: PackedEncoder) -> FirstWindow:
     return FirstWindow([cutter.head, *window.ids, cutter.tail], spans, sum(not row[0] for row in rows))
 
 
-def load_float32() -> dict[str, Tensor]:
-    """Read the encoder's weights as published, from the package that carries them."""
+class Published(NamedTuple):
+    """A published encoder."""
+
+    folder: Path  # with its config.json and tokenizer.json
+    weights: dict[str, Tensor]  # float32
+
+    @property
+    def size(self) -> BertSize:
+        return BertSize.read(self.folder / "config.json")
+
+
+def load_published(folder: Path | None = None) -> Published:
+    """Read the encoder of a folder, by default all-MiniLM-L6-v2 from the package that carries it."""
+    if folder is not None:
+        return Published(folder, dict(load_bert(folder, "float32", torch.device("cpu")).state_dict()))
     found = load_file(Path(local_model(PUBLISHED)) / "model.safetensors")
-    return from_transformers(found, BertSize.read(BUNDLED_FOLDER / "config.json"))
+    size = BertSize.read(BUNDLED_FOLDER / "config.json")
+    return Published(BUNDLED_FOLDER, from_transformers(found, size))
 
 
 class Rows(NamedTuple):
@@ -219,17 +236,20 @@ def train(
     weights: ScoreWeights,
     options: EncoderTraining,
     verbose: bool = True,
+    published: Published | None = None,
 ) -> tuple[dict[str, Tensor], list[float]]:
     """Train an encoder on pairs of question and answer; return its float32 weights and the loss of each batch."""
     torch.manual_seed(options.seed)
-    bert = Bert(BertSize.read(BUNDLED_FOLDER / "config.json"))
-    bert.load_state_dict(load_float32())
+    keep_freed_memory()  # or a sixth of the time goes to page faults
+    published = published or load_published()
+    bert = Bert(published.size)
+    bert.load_state_dict(published.weights)
     bert.requires_grad_(False)
     for layer in bert.layers[-options.trained :]:
         layer.requires_grad_(True)
     parameters = [each for each in bert.parameters() if each.requires_grad]
     optimizer = torch.optim.AdamW(parameters, lr=options.rate, weight_decay=options.decay, fused=True)
-    todo, losses = batches(kinds, options), list[float]()
+    todo, losses = batches(kinds, options)[: options.steps], list[float]()
     for step, batch in enumerate(progress(todo, "training", "batches", verbose=verbose)):
         set_rate(optimizer, options.rate, step, len(todo))
         rows = [encode(bert, [windows[pair[side]] for pair in batch], weights) for side in (0, 1)]
@@ -244,32 +264,36 @@ def train(
     return {name: value.detach().contiguous() for name, value in bert.state_dict().items()}, losses
 
 
-def mixed(trained: Mapping[str, Tensor], share: float) -> dict[str, Tensor]:
+def mixed(trained: Mapping[str, Tensor], share: float, published: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Average trained and published weights; the trained ones have the given share."""
-    return {name: torch.lerp(weight, trained[name], share) for name, weight in load_float32().items()}
+    return {name: torch.lerp(weight, trained[name], share) for name, weight in published.items()}
 
 
-def save_encoder(packed: bytes, folder: Path, layers: int = 6) -> None:
-    """Write a folder that ``TextEncoder`` opens."""
+def save_encoder(packed: bytes, folder: Path, layers: int = 6, like: Path = BUNDLED_FOLDER) -> None:
+    """Write a folder that ``TextEncoder`` opens, with the tokenizer and the other numbers of another encoder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / PACKED).write_bytes(packed)
-    shutil.copyfile(BUNDLED_FOLDER / "tokenizer.json", folder / "tokenizer.json")
-    size = {**json.loads((BUNDLED_FOLDER / "config.json").read_bytes()), "num_hidden_layers": layers}
+    for name in ("tokenizer.json", "sentence_bert_config.json"):  # the second has the length of a window
+        if (like / name).is_file():
+            shutil.copyfile(like / name, folder / name)
+    size = {**json.loads((like / "config.json").read_bytes()), "num_hidden_layers": layers}
     (folder / "config.json").write_text(json.dumps(size, indent=2) + "\n")
 
 
 # The study -----------------------------------------------------------------------------------------------------------
 
-QUESTIONS, ANSWERS = 150, 1000
-"""Of a kind of text: questions of each part, and answers among which they look for their own."""
+
+class Measured(NamedTuple):
+    """How many posts of a kind of text are read to measure a model."""
+
+    questions: int = 150  # of each part, validation and test
+    answers: int = 1000  # among which they look for their own
+
+
+MEASURED = Measured()
+
 VALIDATION, TEST, FITTED = "Validation questions", "Test questions", "Weights"
 FEATURES = ("formulas", "sentences", "document", "product of document vectors")
-NOTES = (
-    f"At most {QUESTIONS} validation and {QUESTIONS} test questions of each kind of text, with the smallest SHA-256 "
-    f"of their id, search for their own answers among {ANSWERS:,} (all, if a kind has fewer).",
-    "The weights of each score are fitted to the validation questions of all kinds. The row with the highest mean on "
-    "these is the one to ship.",
-)
 
 
 class Kind(NamedTuple):
@@ -285,9 +309,12 @@ def run_encoders(
     sources: Sequence[Path],
     workdir: Path,
     *,
+    start: Path | None = None,
     layers: Sequence[int] = (6,),
     seeds: Sequence[int] = (42,),
     shares: Sequence[float] = (0.5,),
+    steps: int | None = None,
+    size: Measured = MEASURED,
     verbose: bool = True,
 ) -> Report:
     """Train encoders on the training part of sources, and measure the score of models that use them.
@@ -295,33 +322,40 @@ def run_encoders(
     Args:
         sources: files of pairs and ARQMath folders, each a kind of text.
         workdir: where graphs, weights, models, tables and ``report.md`` are kept; finished stages are not repeated.
+        start: folder of the encoder to train, such as all-mpnet-base-v2; ``None`` for all-MiniLM-L6-v2.
         layers: how many of the last layers are trained, a run for each.
         seeds: seeds, a run for each.
         shares: of the trained weights in the mean with the published ones, a model for each.
+        steps: batches that each is trained on; ``None`` for all.
+        size: how many posts measure a model.
         verbose: report each stage on stderr, with progress bars.
     """
     stages = Stages(workdir, to_stderr if verbose else None)
     store, origin = graphs_of(sources, workdir, stages, verbose)
     pairs = pairs_of(sources)
     train_on = {kind: split_pairs(of_kind, "train") for kind, of_kind in pairs.items()}
-    cut = cache(lambda room: first_windows(store, posts_of(train_on.values()), room, verbose))
-    models = {"as published": model_of(load_float32(), workdir / "models" / "published")}
+    published = load_published(start)
+    cutter = PackedEncoder(PackedBert(published.folder), published.folder)
+    cut = cache(lambda room: first_windows(store, posts_of(train_on.values()), room, verbose, cutter))
+    models = {"as published": model_of(published.weights, workdir / "models" / "published", like=published.folder)}
     for trained, seed in product(layers, seeds):
-        options = EncoderTraining(trained=trained, rate=RATES[trained], seed=seed)
+        rate = RATES.get(trained, RATE)
+        options = EncoderTraining(trained=trained, rate=rate, seed=seed, steps=steps)
         file = workdir / "encoders" / f"{trained}-layers-{seed}.safetensors"
 
         def fit(options: EncoderTraining = options, file: Path = file) -> None:
-            found, losses = train(train_on, cut(options.pieces), WEIGHTS, options, verbose)
+            found, losses = train(train_on, cut(options.pieces), WEIGHTS, options, verbose, published)
             file.parent.mkdir(exist_ok=True)
             file.with_suffix(".json").write_text(json.dumps(losses))
             save_file(found, file)
 
         stages.run(f"training-{file.stem}", file, {**origin, **asdict(options)}, fit)
         for share in shares:
-            name = f"{trained} layers, seed {seed}, share {share:g}"
-            models[name] = model_of(mixed(load_file(file), share), workdir / "models" / f"{file.stem}-{share:g}")
+            name, weights = f"{trained} layers, seed {seed}, share {share:g}", load_file(file)
+            folder = workdir / "models" / f"{file.stem}-{share:g}"
+            models[name] = model_of(mixed(weights, share, published.weights), folder, like=published.folder)
     title = "Training of the text encoder"
-    return measured(title, models, pairs, store, stages, verbose).write(workdir)
+    return measured(title, models, pairs, store, stages, size, verbose).write(workdir)
 
 
 def measured(
@@ -330,13 +364,14 @@ def measured(
     pairs: Mapping[str, Sequence[Pair]],
     store: GraphStore,
     stages: Stages,
+    size: Measured,
     verbose: bool,
 ) -> Report:
     """Fit the score of each model to the validation questions of all kinds, and measure it on both parts.
 
     A pair of models encodes the questions with the first, the answers with the second.
     """
-    kinds = {kind: kind_of(of_kind) for kind, of_kind in pairs.items()}
+    kinds = {kind: kind_of(of_kind, size) for kind, of_kind in pairs.items()}
     rows: dict[str, list[dict[str, object]]] = {VALIDATION: [], TEST: [], FITTED: []}
     for name, model in models.items():
         with stages.timed(f"measuring {name}"):
@@ -359,27 +394,33 @@ def measured(
         rows[FITTED].append({"name": name, **dict(zip(FEATURES, fitted, strict=True))})
     return Report(
         title=title,
-        settings={"kinds": list(kinds)},
+        settings={"kinds": list(kinds), **size._asdict()},
         stages=stages.records,
         tables={name: pd.DataFrame(of) for name, of in rows.items()},
         about={VALIDATION: "RR@10.", TEST: "RR@10.", FITTED: "Of the parts of the score."},
-        notes=NOTES,
+        notes=(
+            f"At most {size.questions} validation and {size.questions} test questions of each kind of text, with the "
+            f"smallest SHA-256 of their id, search for their own answers among {size.answers:,} (all, if a kind has "
+            "fewer).",
+            "The weights of each score are fitted to the validation questions of all kinds. The row with the highest "
+            "mean on these is the one to ship.",
+        ),
     )
 
 
-def kind_of(pairs: Sequence[Pair]) -> Kind:
+def kind_of(pairs: Sequence[Pair], size: Measured = MEASURED) -> Kind:
     """Choose the questions of both parts, and the answers."""
     ordered = sorted(pairs, key=lambda pair: pseudo_random(pair.question_id))
     asked: dict[str, list[str]] = {"validation": [], "test": []}
     for pair in ordered:
         of_part = asked.get(known_item_split(pair.question_id))
-        if of_part is not None and pair.question_id not in of_part and len(of_part) < QUESTIONS:
+        if of_part is not None and pair.question_id not in of_part and len(of_part) < size.questions:
             of_part.append(pair.question_id)
     questions = [*asked["validation"], *asked["test"]]
     places = {name: place for place, name in enumerate(questions)}
     right = [pair for pair in ordered if pair.question_id in places]
     needed = len({pair.answer_id for pair in right})
-    answers = list(dict.fromkeys(pair.answer_id for pair in [*right, *ordered]))[: max(ANSWERS, needed)]
+    answers = list(dict.fromkeys(pair.answer_id for pair in [*right, *ordered]))[: max(size.answers, needed)]
     of_answer = {name: place for place, name in enumerate(answers)}
     marks = np.zeros((len(questions), len(answers)), dtype=np.bool_)
     for pair in right:
@@ -421,11 +462,13 @@ def posts_of(pairs: Iterable[Sequence[Pair]]) -> list[str]:
     return list(dict.fromkeys(name for of_kind in pairs for pair in of_kind for name in pair))
 
 
-def model_of(weights: Mapping[str, Tensor], folder: Path, projection: Tensor | None = None) -> MathAMR:
+def model_of(
+    weights: Mapping[str, Tensor], folder: Path, projection: Tensor | None = None, like: Path = BUNDLED_FOLDER
+) -> MathAMR:
     """Save a model whose rows are an encoder's vectors, unchanged or projected, in a folder with the encoder."""
     layers = 1 + max(int(name.split(".")[1]) for name in weights if name.startswith("layers."))
     with TemporaryDirectory() as scratch:
-        save_encoder(pack(weights), Path(scratch), layers)
+        save_encoder(pack(weights), Path(scratch), layers, like)
         return model_around(Path(scratch), folder, projection)
 
 

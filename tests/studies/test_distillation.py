@@ -118,8 +118,7 @@ def test_sentences_and_formulas_are_read_alone_once_for_teacher_and_student() ->
     assert all(window.sentences == len(window.rows) == 1 for texts in ours.values() for window in texts.values())
 
 
-def test_the_study_distills_measures_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_encoder, "ANSWERS", 5)
+def test_the_study_distills_measures_and_resumes(tmp_path: Path) -> None:
     ids = [name for name in map(str, range(100)) if known_item_split(name) != "train"][:4]
     ids += [name for name in map(str, range(100)) if known_item_split(name) == "train"][:4]
     pairs = [
@@ -128,7 +127,21 @@ def test_the_study_distills_measures_and_resumes(tmp_path: Path, monkeypatch: py
     file = tmp_path / "pairs.jsonl"
     file.write_text("".join(f"{json.dumps(pair)}\n" for pair in pairs))
     command = ["distillation", str(file), "--teacher", str(BUNDLED_FOLDER), "--workdir", str(tmp_path / "w")]
-    command += ["--losses", "rows", "--seeds", "1,2", "--renamed", "0,0.5", "--steps", "1", "--alone", "2", "--quiet"]
+    command += [
+        "--losses",
+        "rows",
+        "--seeds",
+        "1,2",
+        "--renamed",
+        "0,0.5",
+        "--steps",
+        "1",
+        "--alone",
+        "2",
+        "--answers",
+        "5",
+        "--quiet",
+    ]
     for _ in range(2):
         done = CliRunner().invoke(main, command)
         assert done.exit_code == 0, done.output

@@ -12,6 +12,7 @@ from pyterrier_mathamr import GraphBuilder, MathAMR, TextEncoder
 from pyterrier_mathamr.arqmath import Pair, known_item_split
 from pyterrier_mathamr.model.bert import pack
 from pyterrier_mathamr.model.exact import ScoreWeights
+from pyterrier_mathamr.model.packed_bert import BUNDLED_FOLDER
 from pyterrier_mathamr.model.text_encoder import local_model
 from pyterrier_mathamr.posts import post_from_text
 from studies.__main__ import main
@@ -75,21 +76,20 @@ def test_only_the_last_layers_learn_and_a_share_of_nothing_is_the_published_enco
     pairs = {"a": [Pair(f"q{i}", f"a{i}") for i in range(len(TOPICS))]}
     options = EncoderTraining(trained=1, pairs=4, rate=1e-3)
     found, losses = train(pairs, windows, ScoreWeights(0.0, 10.0, 2.0, 12.0, means=True), options, verbose=False)
-    published = text_encoder.load_float32()
+    published = text_encoder.load_published().weights
     changed = {name for name, weight in found.items() if not torch.equal(weight, published[name])}
     assert changed == {name for name in published if name.startswith("layers.5.")}
     assert len(losses) == 2
-    assert all(torch.equal(weight, published[name]) for name, weight in mixed(found, 0.0).items())
-    half = mixed(found, 0.5)["layers.5.up.weight"]
+    assert all(torch.equal(weight, published[name]) for name, weight in mixed(found, 0.0, published).items())
+    half = mixed(found, 0.5, published)["layers.5.up.weight"]
     mean = (found["layers.5.up.weight"] + published["layers.5.up.weight"]) / 2
     assert half.numpy() == pytest.approx(mean.numpy(), abs=1e-6)
     text_encoder.save_encoder(pack(found), tmp_path / "own")
     assert TextEncoder(tmp_path / "own", device="cpu").encode(["x"]).shape == (1, 384)
 
 
-@here
-def test_the_study_trains_measures_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_encoder, "ANSWERS", 5)
+@pytest.mark.parametrize("start", [pytest.param((), marks=here), ("--start", str(BUNDLED_FOLDER), "--steps", "1")])
+def test_the_study_trains_measures_and_resumes(tmp_path: Path, start: tuple[str, ...]) -> None:
     ids = [name for name in map(str, range(100)) if known_item_split(name) != "train"][:4]
     ids += [name for name in map(str, range(100)) if known_item_split(name) == "train"][:6]
     pairs = [
@@ -98,7 +98,18 @@ def test_the_study_trains_measures_and_resumes(tmp_path: Path, monkeypatch: pyte
     ]
     file = tmp_path / "pairs.jsonl"
     file.write_text("".join(f"{json.dumps(pair)}\n" for pair in pairs))
-    command = ["encoders", str(file), "--workdir", str(tmp_path / "w"), "--layers", "2", "--quiet"]
+    command = [
+        "encoders",
+        str(file),
+        "--workdir",
+        str(tmp_path / "w"),
+        "--layers",
+        "2",
+        "--answers",
+        "5",
+        "--quiet",
+        *start,
+    ]
     for _ in range(2):
         done = CliRunner().invoke(main, command)
         assert done.exit_code == 0, done.output
