@@ -71,7 +71,7 @@ def _model(command: Any) -> Any:
 
 
 def _measured(command: Any) -> Any:
-    """Add the options of how many posts measure a text encoder."""
+    """Add the options that say how many posts a text encoder is measured on."""
     for option in (
         click.option("--answers", type=click.IntRange(1), default=1000, show_default=True, help="Of each kind."),
         click.option(

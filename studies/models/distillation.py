@@ -316,7 +316,7 @@ def run_distillation(
         alone: sentences and formulas of each post that students also read alone.
         most: pairs of each kind, those with the smallest SHA-256 of their question's id; ``None`` for all.
         steps: batches that each student is trained on; ``None`` for all.
-        size: how many posts measure a model.
+        size: how many posts a model is measured on.
         verbose: report each stage on stderr, with progress bars.
     """
     stages = Stages(workdir, to_stderr if verbose else None)

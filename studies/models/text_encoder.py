@@ -235,13 +235,12 @@ def train(
     windows: Mapping[str, FirstWindow],
     weights: ScoreWeights,
     options: EncoderTraining,
+    published: Published,
     verbose: bool = True,
-    published: Published | None = None,
 ) -> tuple[dict[str, Tensor], list[float]]:
     """Train an encoder on pairs of question and answer; return its float32 weights and the loss of each batch."""
     torch.manual_seed(options.seed)
     keep_freed_memory()  # or a sixth of the time goes to page faults
-    published = published or load_published()
     bert = Bert(published.size)
     bert.load_state_dict(published.weights)
     bert.requires_grad_(False)
@@ -355,7 +354,7 @@ def run_encoders(
         rank: of what training adds to a matrix; ``encoders`` in ``workdir`` then has the factors of each model, too.
             ``None`` for all of it.
         steps: batches that each is trained on; ``None`` for all.
-        size: how many posts measure a model.
+        size: how many posts a model is measured on.
         verbose: report each stage on stderr, with progress bars.
     """
     stages = Stages(workdir, to_stderr if verbose else None)
@@ -363,6 +362,8 @@ def run_encoders(
     pairs = pairs_of(sources)
     train_on = {kind: split_pairs(of_kind, "train") for kind, of_kind in pairs.items()}
     published = load_published(start)
+    if start:  # no other encoder's training may be resumed
+        origin["start"] = [file_fingerprint(file) for file in sorted(start.glob("*.safetensors"))]
     cutter = PackedEncoder(PackedBert(published.folder), published.folder)
     cut = cache(lambda room: first_windows(store, posts_of(train_on.values()), room, verbose, cutter))
     models = {"as published": model_of(published.weights, workdir / "models" / "published", like=published.folder)}
@@ -372,19 +373,21 @@ def run_encoders(
         file = workdir / "encoders" / f"{trained}-layers-{seed}.safetensors"
 
         def fit(options: EncoderTraining = options, file: Path = file) -> None:
-            found, losses = train(train_on, cut(options.pieces), WEIGHTS, options, verbose, published)
+            found, losses = train(train_on, cut(options.pieces), WEIGHTS, options, published, verbose)
             file.parent.mkdir(exist_ok=True)
             file.with_suffix(".json").write_text(json.dumps(losses))
             save_file(found, file)
 
         stages.run(f"training-{file.stem}", file, {**origin, **asdict(options)}, fit)
+        weights = load_file(file)
         for share in shares:
-            weights, name = load_file(file), f"{file.stem}-{share:g}" + f"-rank-{rank}" * bool(rank)
-            found = mixed(weights, share, published.weights)
+            name = f"{file.stem}-{share:g}" + f"-rank-{rank}" * bool(rank)
             if rank:
                 changes = low_rank(weights, share, published.weights, rank)
                 save_file(changes, file.with_name(f"{name}.safetensors"))
                 found = with_changes(published.weights, changes)
+            else:
+                found = mixed(weights, share, published.weights)
             label = f"{trained} layers, seed {seed}, share {share:g}" + f", rank {rank}" * bool(rank)
             models[label] = model_of(found, workdir / "models" / name, like=published.folder)
     title = "Training of the text encoder"

@@ -85,9 +85,9 @@ def test_only_the_last_layers_learn_and_a_share_of_nothing_is_the_published_enco
     graphs = dict(zip(texts, made, strict=True))
     windows = text_encoder.first_windows(graphs, graphs, 30)
     pairs = {"a": [Pair(f"q{i}", f"a{i}") for i in range(len(TOPICS))]}
-    options = EncoderTraining(trained=1, pairs=4, rate=1e-3)
-    found, losses = train(pairs, windows, ScoreWeights(0.0, 10.0, 2.0, 12.0, means=True), options, verbose=False)
-    published = text_encoder.load_published().weights
+    options, start = EncoderTraining(trained=1, pairs=4, rate=1e-3), text_encoder.load_published()
+    found, losses = train(pairs, windows, ScoreWeights(0.0, 10.0, 2.0, 12.0, means=True), options, start, verbose=False)
+    published = start.weights
     changed = {name for name, weight in found.items() if not torch.equal(weight, published[name])}
     assert changed == {name for name in published if name.startswith("layers.5.")}
     assert len(losses) == 2
