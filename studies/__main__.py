@@ -387,7 +387,7 @@ def encoders(
 
 @main.command()
 @click.argument("sources", type=click.Path(exists=True, path_type=Path), nargs=-1, required=True)
-@click.option("--teacher", type=FOLDER, required=True, help="Folder of packed weights of a larger encoder.")
+@click.option("--teacher", type=FOLDER, required=True, help="Folder of a larger encoder.")
 @click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True)
 @click.option("--losses", default="similarity,rows,both,both + pairs", show_default=True)
 @click.option("--layers", default="6", show_default=True, help="Of the students, such as 6,12.")

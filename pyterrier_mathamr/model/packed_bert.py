@@ -109,6 +109,11 @@ def renamed_weights(weights: Mapping[str, Weight], size: BertSize) -> dict[str, 
     return {name: weight.astype(np.float32, copy=False) for name, weight in renamed.items()}
 
 
+def weights_file(folder: Path) -> Path:
+    """Return the file of an encoder's weights: the packed ones where a folder has both."""
+    return folder / (PACKED if (folder / PACKED).is_file() else PUBLISHED)
+
+
 def read_weights(folder: Path, changes: Path | None = None) -> dict[str, Weight]:
     """Read packed weights, or the published ones of a BERT or MPNet, by the same names.
 
@@ -122,9 +127,9 @@ def read_weights(folder: Path, changes: Path | None = None) -> dict[str, Weight]
     """
     from safetensors.numpy import load_file
 
-    size, is_packed = BertSize.read(folder / "config.json"), (folder / PACKED).is_file()
-    weights: dict[str, Weight] = load_file(folder / (PACKED if is_packed else PUBLISHED))
-    if not is_packed:
+    size, file = BertSize.read(folder / "config.json"), weights_file(folder)
+    weights: dict[str, Weight] = load_file(file)
+    if file.name != PACKED:
         weights = {**renamed_weights(weights, size)}
     shapes = {name: weight.shape for name, weight in weights.items() if not name.endswith(SCALE)}
     # first the number: a config.json may ask for layers without end

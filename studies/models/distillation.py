@@ -49,7 +49,7 @@ from pyterrier_mathamr.graph import GraphStore, MathAMRGraph, Segments, segments
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.model.batching import batches_by_size
 from pyterrier_mathamr.model.bert import Bert, TorchBert, best_precision, load_bert
-from pyterrier_mathamr.model.packed_bert import BUNDLED_FOLDER, PACKED, BertSize, PackedBert
+from pyterrier_mathamr.model.packed_bert import BUNDLED_FOLDER, BertSize, PackedBert, weights_file
 from pyterrier_mathamr.model.text_encoder import PackedEncoder, unit_rows
 from pyterrier_mathamr.store import file_fingerprint
 from studies.notation.letters import renamed_graph
@@ -65,6 +65,7 @@ from .text_encoder import (
     first_window,
     first_windows,
     graphs_of,
+    mean_of,
     measured,
     model_around,
     model_of,
@@ -367,7 +368,7 @@ def run_distillation(
                 file.with_suffix(".json").write_text(json.dumps(student.losses))
                 save_file({**student.encoder, _PROJECTION: student.projection}, file)
 
-            made_from = {**origin, "teacher": file_fingerprint(teacher / PACKED), "most": most, **asdict(options)}
+            made_from = {**origin, "teacher": file_fingerprint(weights_file(teacher)), "most": most, **asdict(options)}
             stages.run(f"distilling-{file.stem}", file, made_from, fit)
             of_runs[f"{name}, seed {seed}"] = json.loads(file.with_suffix(".json").read_text())
             weights = load_file(file)
@@ -381,7 +382,7 @@ def run_distillation(
                 models[own] = model_of(weights, folder / slug(own), projection), large
         if len(found) > 1:
             own = f"{name}, mean of {len(found)} seeds"
-            models[own] = model_of(mean_of(found, [1 / len(found)] * len(found)), folder / slug(own))
+            models[own] = model_of(mean_of(found), folder / slug(own))
     save(draw_losses(of_runs), workdir / "losses.svg")
     return measured("Distillation of the text encoder", models, pairs, store, stages, size, verbose).write(workdir)
 
@@ -400,11 +401,3 @@ def draw_losses(runs: Mapping[str, Sequence[float]]) -> Figure:
     panel.set(xlabel="batches", ylabel=f"loss / loss of the first {_SMOOTHED}", ylim=(0, None))
     panel.legend(fontsize=8)
     return figure
-
-
-def mean_of(encoders: Sequence[Mapping[str, Tensor]], shares: Sequence[float]) -> dict[str, Tensor]:
-    """Average the weights of encoders."""
-    return {
-        name: torch.stack([share * of[name] for share, of in zip(shares, encoders, strict=True)]).sum(0)
-        for name in encoders[0]
-    }

@@ -2,7 +2,7 @@
 
 ::
 
-    files of pairs, ARQMath ── training parts ──▶ train ──▶ mixed with the published weights ──▶ a model for each share
+    files of pairs, ARQMath ── training parts ──▶ train ──▶ mean with the published weights ──▶ a model for each share
                             ── validation ──────▶ weights of its score, and the choice of a model
                             ── test ────────────▶ reported
 
@@ -40,7 +40,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from mathamr_systems.experiments.report import Report
-from mathamr_systems.experiments.stages import Stages, to_stderr
+from mathamr_systems.experiments.stages import Stages, slug, to_stderr
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.ids import pseudo_random
 from pyterrier_mathamr._common.listwise import fit_listwise
@@ -53,7 +53,16 @@ from pyterrier_mathamr.model.batching import batches_by_size, has_bfloat16
 from pyterrier_mathamr.model.bert import Bert, from_transformers, load_bert, pack
 from pyterrier_mathamr.model.encoding import PostSegments, windows_of
 from pyterrier_mathamr.model.exact import ScoreWeights
-from pyterrier_mathamr.model.packed_bert import BUNDLED_FOLDER, LEFT, PACKED, RIGHT, BertSize, PackedBert, added
+from pyterrier_mathamr.model.packed_bert import (
+    BUNDLED_FOLDER,
+    LEFT,
+    PACKED,
+    RIGHT,
+    BertSize,
+    PackedBert,
+    added,
+    weights_file,
+)
 from pyterrier_mathamr.model.score_weights import score_features
 from pyterrier_mathamr.model.text_encoder import PackedEncoder, local_model
 from pyterrier_mathamr.store import file_fingerprint
@@ -263,9 +272,13 @@ def train(
     return {name: value.detach().contiguous() for name, value in bert.state_dict().items()}, losses
 
 
-def mixed(trained: Mapping[str, Tensor], share: float, published: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Average trained and published weights; the trained ones have the given share."""
-    return {name: torch.lerp(weight, trained[name], share) for name, weight in published.items()}
+def mean_of(encoders: Sequence[Mapping[str, Tensor]], shares: Sequence[float] | None = None) -> dict[str, Tensor]:
+    """Average the weights of encoders; each has the given share, the same by default."""
+    shares = shares or [1 / len(encoders)] * len(encoders)
+    return {
+        name: torch.stack([share * of[name] for share, of in zip(shares, encoders, strict=True)]).sum(0)
+        for name in encoders[0]
+    }
 
 
 def low_rank(
@@ -350,7 +363,8 @@ def run_encoders(
         start: folder of the encoder to train, such as all-mpnet-base-v2; ``None`` for all-MiniLM-L6-v2.
         layers: how many of the last layers are trained, a run for each.
         seeds: seeds, a run for each.
-        shares: of the trained weights in the mean with the published ones, a model for each.
+        shares: of the trained weights in the mean with the published ones, a model for each. With several seeds there
+            are models of the mean of their weights, too.
         rank: of what training adds to a matrix; ``encoders`` in ``workdir`` then has the factors of each model, too.
             ``None`` for all of it.
         steps: batches that each is trained on; ``None`` for all.
@@ -363,33 +377,35 @@ def run_encoders(
     train_on = {kind: split_pairs(of_kind, "train") for kind, of_kind in pairs.items()}
     published = load_published(start)
     if start:  # no other encoder's training may be resumed
-        origin["start"] = [file_fingerprint(file) for file in sorted(start.glob("*.safetensors"))]
+        origin["start"] = file_fingerprint(weights_file(start))
     cutter = PackedEncoder(PackedBert(published.folder), published.folder)
     cut = cache(lambda room: first_windows(store, posts_of(train_on.values()), room, verbose, cutter))
     models = {"as published": model_of(published.weights, workdir / "models" / "published", like=published.folder)}
-    for trained, seed in product(layers, seeds):
-        rate = RATES.get(trained, RATE)
-        options = EncoderTraining(trained=trained, rate=rate, seed=seed, steps=steps)
-        file = workdir / "encoders" / f"{trained}-layers-{seed}.safetensors"
+    for trained in layers:
+        of_seeds = dict[str, dict[str, Tensor]]()
+        for seed in seeds:
+            options = EncoderTraining(trained=trained, rate=RATES.get(trained, RATE), seed=seed, steps=steps)
+            file = workdir / "encoders" / f"{trained}-layers-{seed}.safetensors"
 
-        def fit(options: EncoderTraining = options, file: Path = file) -> None:
-            found, losses = train(train_on, cut(options.pieces), WEIGHTS, options, published, verbose)
-            file.parent.mkdir(exist_ok=True)
-            file.with_suffix(".json").write_text(json.dumps(losses))
-            save_file(found, file)
+            def fit(options: EncoderTraining = options, file: Path = file) -> None:
+                found, losses = train(train_on, cut(options.pieces), WEIGHTS, options, published, verbose)
+                file.parent.mkdir(exist_ok=True)
+                file.with_suffix(".json").write_text(json.dumps(losses))
+                save_file(found, file)
 
-        stages.run(f"training-{file.stem}", file, {**origin, **asdict(options)}, fit)
-        weights = load_file(file)
-        for share in shares:
-            name = f"{file.stem}-{share:g}" + f"-rank-{rank}" * bool(rank)
+            stages.run(f"training-{file.stem}", file, {**origin, **asdict(options)}, fit)
+            of_seeds[f"{trained} layers, seed {seed}"] = load_file(file)
+        if len(seeds) > 1:
+            of_seeds[f"{trained} layers, mean of {len(seeds)} seeds"] = mean_of(list(of_seeds.values()))
+        for (name, weights), share in product(of_seeds.items(), shares):
+            label = f"{name}, share {share:g}" + f", rank {rank}" * bool(rank)
             if rank:
                 changes = low_rank(weights, share, published.weights, rank)
-                save_file(changes, file.with_name(f"{name}.safetensors"))
+                save_file(changes, workdir / "encoders" / f"{slug(label)}.safetensors")
                 found = with_changes(published.weights, changes)
             else:
-                found = mixed(weights, share, published.weights)
-            label = f"{trained} layers, seed {seed}, share {share:g}" + f", rank {rank}" * bool(rank)
-            models[label] = model_of(found, workdir / "models" / name, like=published.folder)
+                found = mean_of([published.weights, weights], [1 - share, share])
+            models[label] = model_of(found, workdir / "models" / slug(label), like=published.folder)
     title = "Training of the text encoder"
     return measured(title, models, pairs, store, stages, size, verbose).write(workdir)
 
@@ -509,9 +525,10 @@ def model_of(
 
 
 def model_around(encoder: Path, folder: Path, projection: Tensor | None = None) -> MathAMR:
-    """Save a model whose rows are the vectors of a packed encoder, of which it has a copy."""
+    """Save a model whose rows are the vectors of an encoder, of which it has a copy."""
     default, width = MathAMR.from_pretrained(DEFAULT_MODEL), BertSize.read(encoder / "config.json").hidden_size
-    name = f"encoder-{hashlib.sha256((encoder / PACKED).read_bytes()).hexdigest()[:8]}"  # part of the model's identity
+    digest = hashlib.sha256(weights_file(encoder).read_bytes()).hexdigest()
+    name = f"encoder-{digest[:8]}"  # part of the model's identity
     matrix = torch.eye(width) if projection is None else projection
     if not folder.exists():
         config = default.config.replace(text_model=name, text_dimension=width, projection=len(matrix))

@@ -12,12 +12,12 @@ from pyterrier_mathamr import GraphBuilder
 from pyterrier_mathamr.arqmath import Pair, known_item_split
 from pyterrier_mathamr.model.bert import Bert, TorchBert, load_bert
 from pyterrier_mathamr.model.packed_bert import BUNDLED_FOLDER
-from pyterrier_mathamr.model.text_encoder import PackedEncoder
+from pyterrier_mathamr.model.text_encoder import PackedEncoder, local_model
 from pyterrier_mathamr.posts import post_from_text
 from studies.__main__ import main
 from studies.models import distillation, text_encoder
-from studies.models.distillation import Distillation, bundled, distill, mean_of, read_alone, similarity_loss, teach
-from studies.models.text_encoder import first_windows
+from studies.models.distillation import Distillation, bundled, distill, read_alone, similarity_loss, teach
+from studies.models.text_encoder import first_windows, mean_of
 from studies.notation.letters import renamed_graph
 
 CPU = torch.device("cpu")
@@ -119,6 +119,8 @@ def test_sentences_and_formulas_are_read_alone_once_for_teacher_and_student() ->
 
 
 def test_the_study_distills_measures_and_resumes(tmp_path: Path) -> None:
+    published = Path(local_model(text_encoder.PUBLISHED))
+    teacher = published if published.is_dir() else BUNDLED_FOLDER  # published and packed weights are read alike
     ids = [name for name in map(str, range(100)) if known_item_split(name) != "train"][:4]
     ids += [name for name in map(str, range(100)) if known_item_split(name) == "train"][:4]
     pairs = [
@@ -126,7 +128,7 @@ def test_the_study_distills_measures_and_resumes(tmp_path: Path) -> None:
     ]
     file = tmp_path / "pairs.jsonl"
     file.write_text("".join(f"{json.dumps(pair)}\n" for pair in pairs))
-    command = ["distillation", str(file), "--teacher", str(BUNDLED_FOLDER), "--workdir", str(tmp_path / "w")]
+    command = ["distillation", str(file), "--teacher", str(teacher), "--workdir", str(tmp_path / "w")]
     command += [
         "--losses",
         "rows",

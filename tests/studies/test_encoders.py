@@ -23,7 +23,7 @@ from studies.models.text_encoder import (
     batches,
     kind_of,
     low_rank,
-    mixed,
+    mean_of,
     reciprocal_ranks,
     scores,
     train,
@@ -91,8 +91,9 @@ def test_only_the_last_layers_learn_and_a_share_of_nothing_is_the_published_enco
     changed = {name for name, weight in found.items() if not torch.equal(weight, published[name])}
     assert changed == {name for name in published if name.startswith("layers.5.")}
     assert len(losses) == 2
-    assert all(torch.equal(weight, published[name]) for name, weight in mixed(found, 0.0, published).items())
-    half = mixed(found, 0.5, published)["layers.5.up.weight"]
+    none = mean_of([published, found], [1, 0])
+    assert all(torch.equal(weight, published[name]) for name, weight in none.items())
+    half = mean_of([published, found])["layers.5.up.weight"]
     whole = with_changes(published, low_rank(found, 0.5, published, 384))["layers.5.up.weight"]
     assert whole.numpy() == pytest.approx(half.numpy(), abs=1e-5)
     mean = (found["layers.5.up.weight"] + published["layers.5.up.weight"]) / 2
@@ -102,9 +103,16 @@ def test_only_the_last_layers_learn_and_a_share_of_nothing_is_the_published_enco
 
 
 @pytest.mark.parametrize(
-    "start", [pytest.param((), marks=here), ("--start", str(BUNDLED_FOLDER), "--steps", "1", "--rank", "4")]
+    ("options", "models"),
+    [
+        pytest.param((), {"2-layers-seed-42-share-0-5"}, marks=here),
+        (
+            ("--start", str(BUNDLED_FOLDER), "--steps", "1", "--rank", "4", "--seeds", "1,2"),
+            {f"2-layers-{which}-share-0-5-rank-4" for which in ("seed-1", "seed-2", "mean-of-2-seeds")},
+        ),
+    ],
 )
-def test_the_study_trains_measures_and_resumes(tmp_path: Path, start: tuple[str, ...]) -> None:
+def test_the_study_trains_measures_and_resumes(tmp_path: Path, options: tuple[str, ...], models: set[str]) -> None:
     ids = [name for name in map(str, range(100)) if known_item_split(name) != "train"][:4]
     ids += [name for name in map(str, range(100)) if known_item_split(name) == "train"][:6]
     pairs = [
@@ -123,15 +131,16 @@ def test_the_study_trains_measures_and_resumes(tmp_path: Path, start: tuple[str,
         "--answers",
         "5",
         "--quiet",
-        *start,
+        *options,
     ]
     for _ in range(2):
         done = CliRunner().invoke(main, command)
         assert done.exit_code == 0, done.output
-    assert "2 layers, seed 42, share 0.5" in done.output
     report = json.loads((tmp_path / "w" / "report.json").read_text())
-    assert [stage["resumed"] for stage in report["stages"] if stage["name"].startswith("training")] == [True]
-    if start:
-        assert list((tmp_path / "w" / "encoders").glob("*-rank-4.safetensors"))
-    (model,) = (tmp_path / "w" / "models").glob("2-layers-*")
-    assert MathAMR.from_pretrained(model).config.text.text_model.startswith("encoder-")
+    resumed = [stage["resumed"] for stage in report["stages"] if stage["name"].startswith("training")]
+    assert resumed == [True] * max(1, len(models) - 1)  # a mean is not trained
+    assert {file.name for file in (tmp_path / "w" / "models").iterdir()} == {"published", *models}
+    for name in models:
+        assert MathAMR.from_pretrained(tmp_path / "w" / "models" / name).config.text.text_model.startswith("encoder-")
+    if "--rank" in options:
+        assert models == {file.stem for file in (tmp_path / "w" / "encoders").glob("*-rank-4.safetensors")}
