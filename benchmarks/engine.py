@@ -3,9 +3,9 @@
 ``python benchmarks/engine.py ARQMATH_FOLDER [--model NAME] [--years 2020,2022] [--workdir FOLDER]`` builds an engine of
 the folder's answers, scores the candidates of both systems for each question, and prints, by the share of BM25, nDCG′
 and MAP′ of each year's topics, and how the titles of known-item questions find their answers: 1 is only BM25, 0 is
-only MaxSim, over the same candidates. Then weights fitted on one year (listwise, only judged documents) are
-measured on the other, for the two parts and with a third: Tangent's similarity of the post's best formula to the
-largest one of the question.
+only MaxSim, over the same candidates. The engine's own score, with structures of formulas, is measured as well. Then
+weights fitted on one year (listwise, only judged documents) are measured on the other, for the two parts and with a
+third: Tangent's similarity of the post's best formula to the largest one of the question.
 """
 
 from __future__ import annotations
@@ -115,6 +115,10 @@ def main() -> None:
             rows = [measured(found, {"words": share, "graph": 1 - share}, qrels, measures) for share in SHARES]
             table = pd.DataFrame(rows).assign(questions=name, BM25=SHARES)
             print(table.round(3).to_string(index=False), flush=True)
+            searched = engine.retriever(num_results=1_000_000)(topics[["qid", "query"]])
+            print(
+                "the engine's score", measured(searched, {"score": 1.0}, qrels, measures).round(4).to_dict(), flush=True
+            )
         for year, other in (years, years[::-1]) if len(years) == 2 else ():
             for parts in (PARTS[:2], PARTS):
                 weights = learned(*kept[year][:2], parts)

@@ -100,11 +100,11 @@ class Weights(NamedTuple):
 _FITTED = {
     "mathamr-plus-mini": Weights(0.5, 0.5, 0.7),
     "mathamr-plus-text": Weights(0.26, 0.74, 0.7),
-    "mathamr-plus-text-large": Weights(0.26, 0.74, 0.7),
+    "mathamr-plus-text-large": Weights(0.08, 0.92, 0.87),
 }
-"""Words and graph: of text by ``python -m studies blending``, on six kinds of text; of mini on ARQMath's topics.
-The large model uses the default's (docs/archive/models.md). Structures: on validation questions of ARQMath with the
-default model, as written and with other letters."""
+"""Words and graph: of text and the large model by ``python -m studies blending``, on six kinds of text; of mini on
+ARQMath's topics. Structures: on validation questions of ARQMath with the default model, as written and with other
+letters; the large model's have the same ratio to the graph."""
 
 
 def fitted_weights(model: str) -> Weights:
@@ -463,10 +463,21 @@ OF_ARQMATH = {
             42.06, 44.75, 47.08, 48.97, 53.23,
         ),
     ),
+    "mathamr-plus-text-large": (
+        (
+            -17.5, -2.7, -0.73, 0.62, 1.67, 2.77, 3.8, 4.67, 5.54, 6.43, 7.36, 8.37, 9.41, 10.48, 11.7, 13.3, 14.83,
+            16.86, 19.67, 20.57, 21.15, 21.78, 22.76, 23.99, 25.21, 26.95, 29.37, 32.88, 33.59, 34.22, 34.6, 35.58,
+            36.42, 37.28, 38.7, 39.87, 41.6,
+        ),
+        (
+            -14.01, -2.61, -0.41, 0.7, 1.87, 2.92, 3.97, 5.02, 6.12, 7.09, 8.03, 9.05, 10.25, 11.64, 12.93, 14.42,
+            16.11, 18.37, 21.06, 21.9, 22.79, 23.62, 24.88, 26.18, 28.09, 29.54, 32.95, 37.27, 37.55, 38.04, 38.87,
+            39.5, 40.45, 41.88, 43.93, 45.05, 48.68,
+        ),
+    ),
 }  # fmt: skip
-OF_ARQMATH["mathamr-plus-text-large"] = OF_ARQMATH["mathamr-plus-text"]
-"""Of sentences and of formulas with 6,164 posts of ARQMath, at each of :data:`LEVELS`; ``python -m studies matches``
-prints them."""
+"""Of sentences and of formulas with 6,164 posts of ARQMath (the large model's: its 3,395 answers), at each of
+:data:`LEVELS`; ``python -m studies matches`` prints them."""
 
 
 def unrelated_scores(posts: PostStore, retriever: BlendedRetriever, model: str) -> UnrelatedScores:

@@ -14,7 +14,7 @@ depends on the query; in forms with structures, the weight of structures, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -33,8 +33,8 @@ from mathamr_systems.experiments.systems import TUNED
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.ids import pseudo_random
 from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split, read_pair_file
-from pyterrier_mathamr.engine.ranking import HALF
-from pyterrier_mathamr.model import MathAMR
+from pyterrier_mathamr.engine.ranking import HALF, fitted_weights
+from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
 from pyterrier_mathamr.posts import plain_text, post_from_html
 from pyterrier_mathamr.store import file_fingerprint
 from studies.notation.letters import renamed
@@ -46,18 +46,22 @@ QUESTIONS, ANSWERS = 150, 1500
 PARTS = ("validation", "test")
 TITLE, RENAMED = " (title)", " (renamed)"
 """Suffixes of the id of a question whose query is only its title, or has other letters."""
+OTHER_LETTERS = ", renamed"
+"""Suffix of the name of a kind of text whose questions have other letters."""
 MEASURE = RR @ 10
 ODDS = tuple(2.0 ** (step / 2) for step in range(-18, 13))
 """Weights of words, where vectors have 1."""
 STRUCTURES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0)
 """Weights of structures, likewise."""
 EXPONENTS = (-1.0, -0.5, 0.5, 1.0)
+SHARES = "share of words, as written", "share of words"
 FOUND, TESTS, CHOSEN, LEFT_OUT = "Test questions that find their answers", "Tests", "Fitted", "Fitted without the kind"
 NOTES = (
     f"At most {QUESTIONS} validation and {QUESTIONS} test questions of each kind of text, with the smallest SHA-256 "
     f"of their id, search for their own answers among {ANSWERS:,} (all, if a kind has fewer).",
     "The weight has the highest mean over the kinds on validation questions; of equal ones, the smallest. Tests "
-    "are paired t-tests over the test questions of all kinds, against the form with the highest mean.",
+    "are paired t-tests over the test questions of all kinds, against the form with the highest mean. One share of "
+    "words is fitted to questions as written only.",
 )
 
 Floats = npt.NDArray[np.float64]
@@ -188,11 +192,12 @@ class Form:
     tilt: Part | None = None  # the part on which the weight of a query depends
     structures: Part | None = None
     odds: tuple[float, ...] = ODDS
+    weights: tuple[float, ...] = STRUCTURES
 
     def settings(self) -> list[tuple[float, float, float]]:
         """List all odds, exponents and weights of structures."""
         exponents = (0.0, *EXPONENTS) if self.tilt else (0.0,)
-        return list(product(self.odds, exponents, STRUCTURES if self.structures else (0.0,)))
+        return list(product(self.odds, exponents, self.weights if self.structures else (0.0,)))
 
     def score(self, of: Scores, odds: float, exponent: float, of_structures: float) -> Floats:
         """Score the candidates."""
@@ -219,9 +224,13 @@ def _reciprocal(scores: Callable[[Scores], Floats]) -> Part:
 
 BOUNDED = Form("bounded", _bounded_words, _bounded_graph)
 STRUCTURED = Form("bounded, with structures", _bounded_words, _bounded_graph, structures=_bounded_structures)
+DEFAULT = fitted_weights(DEFAULT_MODEL)
+ENGINE = replace(STRUCTURED, name="the engine's structures", weights=(DEFAULT.structures / DEFAULT.graph,))
+"""The form of the engine: only the weight of words is fitted."""
 FORMS = (
     BOUNDED,
     STRUCTURED,
+    ENGINE,
     Form("BM25 by the root of its bound", lambda of: of.words / np.sqrt(of.most_words), _bounded_graph),
     Form("BM25 by the best of the query", lambda of: of.words / of.best(of.words), _bounded_graph),
     Form("standard scores", lambda of: of.standard(of.words), lambda of: of.standard(of.graph)),
@@ -276,7 +285,7 @@ def run_blending(sources: Sequence[str | Path], workdir: str | Path, *, model: s
 
 def by_question(parts: Parts, kind: str) -> dict[str, Scores]:
     """Part the candidates of a kind of text by their questions: as written, titles, and those with other letters."""
-    names = {TITLE: f"titles of {kind}", RENAMED: f"{kind}, renamed"}
+    names = {TITLE: f"titles of {kind}", RENAMED: f"{kind}{OTHER_LETTERS}"}
     special = {end: frozenset(qid for qid in parts.queries.index if qid.endswith(end)) for end in names}
     whole = frozenset(parts.queries.index).difference(*special.values())
     found = {kind: Scores(parts.only(whole))}
@@ -313,8 +322,8 @@ def _report(kinds: Mapping[str, Scores], model: str, stages: Stages) -> Report:
     for form in FORMS:
         means = _validated(form, kinds)
         fitted = _best(means, form, list(kinds))
-        share = fitted.odds / (1 + fitted.odds)
-        chosen.append((form.name, share, *fitted))
+        written = _best(means, form, [kind for kind in kinds if not kind.endswith(OTHER_LETTERS)])
+        chosen.append((form.name, *(one.odds / (1 + one.odds) for one in (written, fitted)), *fitted))
         row: dict[str, object] = {"name": form.name}
         for kind, of in kinds.items():
             rankings[kind][form.name] = of.parts.ranking(form.score(of, *fitted.setting))
@@ -340,7 +349,7 @@ def _report(kinds: Mapping[str, Scores], model: str, stages: Stages) -> Report:
     tables = {
         FOUND: table,
         TESTS: tests,
-        CHOSEN: pd.DataFrame(chosen, columns=["form", "share of words", *Fit._fields[:-1], "mean on validation"]),
+        CHOSEN: pd.DataFrame(chosen, columns=["form", *SHARES, *Fit._fields[:-1], "mean on validation"]),
     }
     if len(kinds) > 1:
         tables[LEFT_OUT] = ablated.assign(mean=ablated[list(kinds)].mean(axis=1))

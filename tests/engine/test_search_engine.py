@@ -73,6 +73,7 @@ def test_an_explanation_names_words_symbols_and_vectors_and_shows_itself_without
 def test_the_weights_come_from_the_model(engine) -> None:
     assert engine.retriever().weights == fitted_weights("mathamr-plus-mini") == (0.5, 0.5, 0.7)
     assert fitted_weights("mathamr-plus-text") == (0.26, 0.74, 0.7)
+    assert fitted_weights("mathamr-plus-text-large") == (0.08, 0.92, 0.87)
     assert fitted_weights("/my/model") == (0.5, 0.5, 0.7)
 
 

@@ -53,6 +53,7 @@ def test_each_form_normalizes_by_the_value_in_its_name() -> None:
     wanted = {
         "bounded": (0.5 + 0.5, 0.25 + 1.0),
         "bounded, with structures": (0.5 + 0.5 + 0.2 * 2 / 404, 0.25 + 1.0 + 0.2 * 1 / 404),
+        "the engine's structures": (0.5 + 0.5 + 0.2 * 2 / 404, 0.25 + 1.0 + 0.2 * 1 / 404),
         "BM25 by the root of its bound": (5 / math.sqrt(10) + 0.5, 2.5 / math.sqrt(10) + 1.0),
         "BM25 by the best of the query": (1.0 + 0.5, 0.5 + 1.0),
         "standard scores": (half - half, half - half),
@@ -111,6 +112,9 @@ def test_the_command_fits_and_measures_each_form(tmp_path: Path) -> None:
     assert [row["name"] for row in tables[FOUND]] == ["BM25, tuned for mathematics", model, *names]
     assert [row["name"] for row in tables[LEFT_OUT]] == names
     assert all(row["share of words"] == pytest.approx(row["odds"] / (1 + row["odds"])) for row in tables[CHOSEN])
+    assert all(0 < row["share of words, as written"] < 1 for row in tables[CHOSEN])
+    (engine,) = (row for row in tables[CHOSEN] if row["form"] == "the engine's structures")
+    assert engine["structures"] == pytest.approx(0.7 / 0.74)  # only the weight of words is fitted
     again = run_blending(files, work, model=model, verbose=False)
     assert all(stage.resumed for stage in again.stages)
     with pytest.raises(ConfigError, match="its own name"):
