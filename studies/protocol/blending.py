@@ -191,8 +191,8 @@ class Form:
     graph: Part
     tilt: Part | None = None  # the part on which the weight of a query depends
     structures: Part | None = None
-    odds: tuple[float, ...] = ODDS
-    weights: tuple[float, ...] = STRUCTURES
+    odds: tuple[float, ...] = ODDS  # weights of words that are tried
+    weights: tuple[float, ...] = STRUCTURES  # of structures
 
     def settings(self) -> list[tuple[float, float, float]]:
         """List all odds, exponents and weights of structures."""
