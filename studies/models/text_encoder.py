@@ -527,7 +527,8 @@ def model_of(
 def model_around(encoder: Path, folder: Path, projection: Tensor | None = None) -> MathAMR:
     """Save a model whose rows are the vectors of an encoder, of which it has a copy."""
     default, width = MathAMR.from_pretrained(DEFAULT_MODEL), BertSize.read(encoder / "config.json").hidden_size
-    digest = hashlib.sha256(weights_file(encoder).read_bytes()).hexdigest()
+    with weights_file(encoder).open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     name = f"encoder-{digest[:8]}"  # part of the model's identity
     matrix = torch.eye(width) if projection is None else projection
     if not folder.exists():

@@ -54,8 +54,8 @@ ODDS = tuple(2.0 ** (step / 2) for step in range(-18, 13))
 STRUCTURES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0)
 """Weights of structures, likewise."""
 EXPONENTS = (-1.0, -0.5, 0.5, 1.0)
-SHARES = "share of words, as written", "share of words"
 FOUND, TESTS, CHOSEN, LEFT_OUT = "Test questions that find their answers", "Tests", "Fitted", "Fitted without the kind"
+_SHARES = "share of words, as written", "share of words"
 NOTES = (
     f"At most {QUESTIONS} validation and {QUESTIONS} test questions of each kind of text, with the smallest SHA-256 "
     f"of their id, search for their own answers among {ANSWERS:,} (all, if a kind has fewer).",
@@ -224,13 +224,11 @@ def _reciprocal(scores: Callable[[Scores], Floats]) -> Part:
 
 BOUNDED = Form("bounded", _bounded_words, _bounded_graph)
 STRUCTURED = Form("bounded, with structures", _bounded_words, _bounded_graph, structures=_bounded_structures)
-DEFAULT = fitted_weights(DEFAULT_MODEL)
-ENGINE = replace(STRUCTURED, name="the engine's structures", weights=(DEFAULT.structures / DEFAULT.graph,))
-"""The form of the engine: only the weight of words is fitted."""
+_ENGINE = fitted_weights(DEFAULT_MODEL)
 FORMS = (
     BOUNDED,
     STRUCTURED,
-    ENGINE,
+    replace(STRUCTURED, name="the engine's structures", weights=(_ENGINE.structures / _ENGINE.graph,)),
     Form("BM25 by the root of its bound", lambda of: of.words / np.sqrt(of.most_words), _bounded_graph),
     Form("BM25 by the best of the query", lambda of: of.words / of.best(of.words), _bounded_graph),
     Form("standard scores", lambda of: of.standard(of.words), lambda of: of.standard(of.graph)),
@@ -256,6 +254,11 @@ class Fit(NamedTuple):
     @property
     def setting(self) -> tuple[float, float, float]:
         return self.odds, self.exponent, self.structures
+
+    @property
+    def share(self) -> float:
+        """w, the share of words next to vectors."""
+        return self.odds / (1 + self.odds)
 
 
 def run_blending(sources: Sequence[str | Path], workdir: str | Path, *, model: str, verbose: bool = True) -> Report:
@@ -323,7 +326,7 @@ def _report(kinds: Mapping[str, Scores], model: str, stages: Stages) -> Report:
         means = _validated(form, kinds)
         fitted = _best(means, form, list(kinds))
         written = _best(means, form, [kind for kind in kinds if not kind.endswith(OTHER_LETTERS)])
-        chosen.append((form.name, *(one.odds / (1 + one.odds) for one in (written, fitted)), *fitted))
+        chosen.append((form.name, written.share, fitted.share, *fitted))
         row: dict[str, object] = {"name": form.name}
         for kind, of in kinds.items():
             rankings[kind][form.name] = of.parts.ranking(form.score(of, *fitted.setting))
@@ -349,7 +352,7 @@ def _report(kinds: Mapping[str, Scores], model: str, stages: Stages) -> Report:
     tables = {
         FOUND: table,
         TESTS: tests,
-        CHOSEN: pd.DataFrame(chosen, columns=["form", *SHARES, *Fit._fields[:-1], "mean on validation"]),
+        CHOSEN: pd.DataFrame(chosen, columns=["form", *_SHARES, *Fit._fields[:-1], "mean on validation"]),
     }
     if len(kinds) > 1:
         tables[LEFT_OUT] = ablated.assign(mean=ablated[list(kinds)].mean(axis=1))
